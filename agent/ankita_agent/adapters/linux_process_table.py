@@ -1,0 +1,106 @@
+"""What /proc says of processes, read raw: fields that are compared must not pass through anybody's
+arithmetic.
+"""
+
+import ctypes
+import os
+
+from ankita_agent.core.identity import (
+    Place,
+    ProcessFacts,
+    Unseen,
+    number_of_namespace,
+    parse_stat,
+    parse_thread_group,
+)
+
+_PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
+
+
+class LinuxProcessTable:
+    """The processes of this PID namespace. Source: proc(5), pid_namespaces(7), time_namespaces(7)."""
+
+    def __init__(self) -> None:
+        self.place = _place()
+
+    def adopt_orphans(self) -> bool:
+        """Make this process the parent of every descendant that loses its own; whether the kernel does it."""
+        try:
+            done: int = ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        except (OSError, AttributeError):  # a C library without prctl
+            return False
+        return done == 0
+
+    def facts(self, pid: int) -> ProcessFacts | Unseen:
+        """What is known of `pid`, threads told from processes.
+
+        A missing /proc/PID proves nothing by itself (hidepid, proc(5)); only kill(2) can say that there is
+        none.
+        """
+        try:
+            seen = parse_stat(_read(f"/proc/{pid}/stat"))
+            group = parse_thread_group(_read(f"/proc/{pid}/status"))
+        except (OSError, ValueError):
+            return _probe(pid)
+        return seen if group == pid else _as_thread(seen, group)
+
+    def all(self) -> dict[int, ProcessFacts]:
+        """Every process that can be seen, by pid. Processes that come or go meanwhile may or may not be in
+        it.
+        """
+        table = {}
+        for name in os.listdir("/proc"):
+            if not name.isdigit():
+                continue
+            try:
+                facts = parse_stat(_read(f"/proc/{name}/stat"))
+            except (OSError, ValueError):  # ended since it was listed, or hidden
+                continue
+            table[facts.pid] = facts
+        return table
+
+    def carries(self, pid: int, variable: bytes) -> bool:
+        """Whether `NAME=value` is among the variables that `pid` was started with."""
+        try:
+            with open(f"/proc/{pid}/environ", "rb") as variables:
+                return variable in variables.read().split(b"\0")
+        except OSError:
+            return False
+
+
+def _place() -> Place:
+    try:
+        boot = _read("/proc/sys/kernel/random/boot_id").decode("ascii").strip()
+        own_proc = os.readlink("/proc/self") == str(os.getpid())
+        pid_namespace = os.stat("/proc/self/ns/pid").st_ino
+    except (OSError, ValueError):
+        return Place("", 0, own_proc=False)
+    try:
+        time_namespace: int | None = os.stat("/proc/self/ns/time").st_ino
+    except OSError:  # before Linux 5.6 there is only one
+        time_namespace = None
+    return Place(boot, number_of_namespace(pid_namespace, time_namespace), own_proc)
+
+
+def _probe(pid: int) -> Unseen:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return Unseen.ABSENT
+    except PermissionError:
+        return Unseen.FORBIDDEN
+    except OverflowError:  # no pid of any kernel
+        return Unseen.ABSENT
+    return Unseen.UNREADABLE
+
+
+def _as_thread(facts: ProcessFacts, group: int) -> ProcessFacts:
+    return ProcessFacts(facts.pid, facts.state, facts.parent, facts.group, facts.session, facts.ticks, group)
+
+
+def _read(path: str) -> bytes:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(descriptor, 16_384)
+    finally:
+        os.close(descriptor)

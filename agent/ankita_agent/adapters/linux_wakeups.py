@@ -1,0 +1,149 @@
+"""The loop's one wait on Linux: epoll over signals, inotify, pidfds and a pipe."""
+
+import os
+import select
+import signal
+import socket
+from collections.abc import Callable, Sequence
+from types import FrameType
+
+from inotify_simple import INotify, flags
+
+from ankita_agent.core.instants import Duration, in_seconds
+from ankita_agent.ports.wakeups import Happened
+
+_CHANGES = (
+    flags.CLOSE_WRITE
+    | flags.MOVED_TO
+    | flags.MOVED_FROM
+    | flags.CREATE
+    | flags.DELETE
+    | flags.ATTRIB
+    | flags.DELETE_SELF
+    | flags.MOVE_SELF
+)
+
+
+def _note(number: int, frame: FrameType | None) -> None:
+    """Do nothing: the interpreter has already written the number to the wake-up descriptor."""
+
+
+class LinuxWakeups:
+    """ports.wakeups.Wakeups over epoll(7), inotify(7), pidfd_open(2) and signal.set_wakeup_fd.
+
+    Construct it in the main thread and before anything that a signal must not interrupt: from then on the
+    signals given are events. epoll's timeout has a resolution of a millisecond, so a wait may end up to one
+    millisecond late.
+    """
+
+    def __init__(self, signals: Sequence[int]) -> None:
+        self._reader, self._writer = socket.socketpair()
+        self._reader.setblocking(False)
+        self._writer.setblocking(False)
+        self._previous = {number: signal.signal(number, _note) for number in (*signals, signal.SIGCHLD)}
+        self._previous_wakeup = signal.set_wakeup_fd(self._writer.fileno(), warn_on_full_buffer=False)
+        self._poke_reader, self._poke_writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        self._epoll = select.epoll()
+        self._epoll.register(self._reader, select.EPOLLIN)
+        self._epoll.register(self._poke_reader, select.EPOLLIN)
+        self._inotify: INotify | None = None
+        self._watches: dict[int, str] = {}
+        self._processes: set[int] = set()
+
+    def watch(self, name: str, directory: str) -> bool:
+        """Report changes in `directory` under `name`."""
+        try:
+            if self._inotify is None:
+                self._inotify = INotify()
+                self._epoll.register(self._inotify.fileno(), select.EPOLLIN)
+            number = self._inotify.add_watch(directory, _CHANGES)
+        except OSError:
+            return False
+        self._watches[number] = name
+        return True
+
+    def forget(self, name: str) -> None:
+        """Stop watching every directory under that name."""
+        for number in [number for number, known in self._watches.items() if known == name]:
+            del self._watches[number]
+            assert self._inotify is not None
+            try:
+                self._inotify.rm_watch(number)
+            except OSError:  # the directory went, and its watch with it
+                pass
+
+    def watch_process(self, pid: int) -> bool:
+        """End the wait when that process ends."""
+        try:
+            descriptor = os.pidfd_open(pid)
+        except OSError:
+            return False
+        self._epoll.register(descriptor, select.EPOLLIN)
+        self._processes.add(descriptor)
+        return True
+
+    def wait(self, at_most: Duration) -> Happened:
+        """Wait until something happens, at most this long."""
+        ready = {descriptor for descriptor, _ in self._epoll.poll(max(0.0, in_seconds(at_most)))}
+        numbers = self._signals() if self._reader.fileno() in ready else b""
+        poked = self._poke_reader in ready and bool(_drained(self._poke_reader))
+        for descriptor in ready & self._processes:
+            self._processes.discard(descriptor)
+            os.close(descriptor)  # leaves the epoll set with it
+        return Happened(
+            signals=tuple(dict.fromkeys(number for number in numbers if number != signal.SIGCHLD)),
+            child=signal.SIGCHLD in numbers,
+            changed=self._changes() if self._inotify and self._inotify.fileno() in ready else frozenset(),
+            poked=poked,
+        )
+
+    def poke(self) -> Callable[[], None]:
+        """A function that ends the wait, for any thread."""
+        writer = self._poke_writer
+
+        def end_wait() -> None:
+            try:
+                os.write(writer, b"!")
+            except BlockingIOError:  # full: the wait is ending anyway
+                pass
+
+        return end_wait
+
+    def close(self) -> None:
+        """Let go of every descriptor and put the signal handlers back."""
+        signal.set_wakeup_fd(self._previous_wakeup)
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)
+        for descriptor in (*self._processes, self._poke_reader, self._poke_writer):
+            os.close(descriptor)
+        self._processes.clear()
+        if self._inotify is not None:
+            self._inotify.close()
+        self._epoll.close()
+        self._reader.close()
+        self._writer.close()
+
+    def _signals(self) -> bytes:
+        try:
+            return self._reader.recv(4096)
+        except BlockingIOError:
+            return b""
+
+    def _changes(self) -> frozenset[str]:
+        assert self._inotify is not None
+        names = set()
+        for event in self._inotify.read(timeout=0):
+            if event.mask & flags.Q_OVERFLOW:
+                names.update(self._watches.values())
+            elif event.wd in self._watches:
+                names.add(self._watches[event.wd])
+                if event.mask & flags.IGNORED:  # the directory is gone; whoever watches must look again
+                    del self._watches[event.wd]
+        return frozenset(names)
+
+
+def _drained(descriptor: int) -> bytes:
+    try:
+        return os.read(descriptor, 4096)
+    except BlockingIOError:
+        return b""

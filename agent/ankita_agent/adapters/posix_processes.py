@@ -1,0 +1,258 @@
+"""Starting, watching and ending the processes of attempts.
+
+The problem: signals are addressed by numbers that the kernel gives out again, and a family of processes does
+its best to scatter.
+
+The rule: a number is signalled only while it cannot mean anybody else. The pid of a child of ours is safe
+until *we* reap it, and with it the number of its group. Every other process is signalled through a pidfd
+(pidfd_open(2)) whose start ticks were compared after it was opened. tests/real/test_attempts.py holds it.
+
+Rejected: `preexec_fn` (it forbids vfork, which makes a start three times as slow, and runs Python between
+fork and exec); posix_spawn (no working directory, and descriptors that nobody named stay open).
+"""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+from ankita_agent.adapters.launch_faults import explain
+from ankita_agent.core.descent import descendants, kin
+from ankita_agent.core.environment import FIRE_VARIABLE
+from ankita_agent.core.identity import ProcessFacts, Verdict, judge
+from ankita_agent.core.rows import ProcessId
+from ankita_agent.ports.processes import Ended, Launch, LaunchFailed, Observed
+
+if sys.platform == "darwin":
+    from ankita_agent.adapters.darwin_process_table import DarwinProcessTable as ProcessTable
+else:
+    from ankita_agent.adapters.linux_process_table import LinuxProcessTable as ProcessTable
+
+_GROUP = 1 << 2  # PIDFD_SIGNAL_PROCESS_GROUP, linux/pidfd.h, since Linux 6.9
+_KEPT_BY_PYTHON = frozenset(
+    {signal.SIGPIPE, signal.SIGXFSZ}
+)  # ignored by the interpreter, restored by subprocess
+
+
+@dataclass(slots=True)
+class _Leader:
+    """A process that we started. `relatives` are pids seen as its kin, with the ticks that say which they
+    were.
+    """
+
+    process: ProcessId
+    mark: bytes | None
+    relatives: dict[int, int] = field(default_factory=dict)
+
+
+class PosixProcesses:
+    """ports.processes.Processes over vfork, setsid(2), /proc or sysctl, pidfds and a subreaper.
+
+    Constructing it makes this process a subreaper, empties its signal mask and puts signals that it inherited
+    as ignored back to their defaults, because a child would inherit both; SIGHUP excepted, which nohup(1)
+    ignores on purpose. Handlers that are in place stay. `umask` is what attempts get, whatever the agent's
+    own is.
+    """
+
+    def __init__(self, umask: int) -> None:
+        self._umask = umask
+        self._table = ProcessTable()
+        self._adopts = self._table.adopt_orphans()
+        self._leaders: dict[ProcessId, _Leader] = {}
+        self._unreaped: dict[int, ProcessId] = {}
+        for number in signal.valid_signals() - _KEPT_BY_PYTHON - {signal.SIGHUP}:
+            if signal.getsignal(number) is signal.SIG_IGN:
+                signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+    def this_process(self) -> ProcessId:
+        """Who we are."""
+        return self._identify(os.getpid())
+
+    def start(self, launch: Launch) -> ProcessId:
+        """Start it. Raises LaunchFailed when no process came to be."""
+        try:
+            child = subprocess.Popen(
+                launch.argv,
+                env=launch.environment,
+                cwd=launch.directory,
+                stdin=subprocess.DEVNULL,
+                stdout=launch.output,
+                stderr=launch.output,
+                pass_fds=launch.keep,
+                start_new_session=True,
+                umask=self._umask,
+            )
+        except (OSError, ValueError, subprocess.SubprocessError) as error:
+            cause = error if isinstance(error, OSError | ValueError) else OSError(0, str(error))
+            raise LaunchFailed(explain(cause, launch)) from None
+        child.returncode = 0  # we reap it ourselves, by number; its object must not try
+        process = self._identify(child.pid)  # safe: nobody reaps it before us
+        fire = launch.environment.get(FIRE_VARIABLE)
+        mark = None if fire is None else f"{FIRE_VARIABLE}={fire}".encode()
+        self._leaders[process] = _Leader(process, mark)
+        self._unreaped[process.pid] = process
+        return process
+
+    def reap(self) -> list[Ended]:
+        """Collect every child that has ended, adopted ones too. Never waits."""
+        ended = []
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                break
+            if pid == 0:
+                break
+            code = os.waitstatus_to_exitcode(status)
+            ended.append(Ended(pid, code, None) if code >= 0 else Ended(pid, None, -code))
+            self._unreaped.pop(pid, None)
+        return ended
+
+    def family(self, leader: ProcessId) -> list[int]:
+        """Live pids that belong to the attempt of that leader."""
+        return self.families((leader,))[leader]
+
+    def families(self, leaders: Collection[ProcessId]) -> dict[ProcessId, list[int]]:
+        """`family` for each, from one look."""
+        known = [self._leaders[leader] for leader in leaders if leader in self._leaders]
+        found: dict[ProcessId, list[int]] = {leader: [] for leader in leaders}
+        if known and not (self._adopts and _childless()):
+            table = self._candidates()
+            for leader in known:
+                found[leader.process] = sorted(self._kin(leader, table))
+        return found
+
+    def forget(self, leader: ProcessId) -> None:
+        """We are done with that attempt."""
+        self._leaders.pop(leader, None)
+
+    def signal_group(self, leader: ProcessId, signal: int) -> None:
+        """Signal the process group of an attempt that we started."""
+        self._signal(leader, signal, beyond_group=False)
+
+    def signal_family(self, leader: ProcessId, signal: int) -> None:
+        """Signal every process of `family`, each once."""
+        self._signal(leader, signal, beyond_group=True)
+
+    def observe(self, process: ProcessId) -> Observed:
+        """What is left of a recorded process."""
+        seen = self._table.facts(process.pid)
+        match judge(process, self._table.place, seen):
+            case Verdict.ALIVE:
+                stopped = isinstance(seen, ProcessFacts) and seen.stopped
+                return Observed.STOPPED if stopped else Observed.RUNNING
+            case Verdict.GONE:
+                return Observed.GONE
+            case Verdict.UNKNOWN:
+                return Observed.UNKNOWN
+
+    def signal_recorded(self, process: ProcessId, signal: int) -> bool:
+        """Signal the group of a recorded process, only while its identity still matches."""
+        descriptor = _pidfd(process.pid)
+        try:
+            if self.observe(process) not in (Observed.RUNNING, Observed.STOPPED):
+                return False
+            if descriptor is not None and _send_to_group(descriptor, signal):
+                return True
+            # The leader was there a moment ago, so its number still means its group: the kernel keeps it
+            # taken while any member lives.
+            return _kill_group(process.pid, signal)
+        finally:
+            if descriptor is not None:
+                os.close(descriptor)
+
+    def _identify(self, pid: int) -> ProcessId:
+        seen = self._table.facts(pid)
+        ticks = seen.ticks if isinstance(seen, ProcessFacts) else 0  # 0: never the same as anything
+        return ProcessId(pid, ticks, self._table.place.boot, self._table.place.namespace)
+
+    def _candidates(self) -> dict[int, ProcessFacts]:
+        """Who may be kin of an attempt: our descendants, or everybody where orphans are not ours."""
+        table = self._table.all()
+        if not self._adopts:
+            return table
+        return {pid: table[pid] for pid in descendants((os.getpid(),), table)}
+
+    def _kin(self, leader: _Leader, table: dict[int, ProcessFacts]) -> set[int]:
+        marked = {
+            pid for pid, ticks in leader.relatives.items() if pid in table and table[pid].ticks == ticks
+        }
+        if self._adopts and leader.mark is not None:
+            us = os.getpid()
+            orphans = [
+                pid for pid, facts in table.items() if facts.parent == us and pid not in self._unreaped
+            ]
+            marked.update(pid for pid in orphans if self._table.carries(pid, leader.mark))
+        members = kin(leader.process.pid, leader.process.ticks, marked, table)
+        leader.relatives = {pid: table[pid].ticks for pid in members}
+        return members
+
+    def _signal(self, leader: ProcessId, number: int, *, beyond_group: bool) -> None:
+        known = self._leaders.get(leader)
+        if known is None:
+            return
+        unreaped = self._unreaped.get(leader.pid) == leader  # then its number, and its group's, is safe
+        table = self._candidates() if beyond_group or not unreaped else {}
+        members = self._kin(known, table) if table else set()
+        if unreaped:
+            _kill_group(leader.pid, number)
+        for pid in members:
+            in_group = table[pid].group == leader.pid
+            if (in_group and not unreaped) or (not in_group and beyond_group):
+                self._signal_one(pid, table[pid].ticks, number)
+
+    def _signal_one(self, pid: int, ticks: int, number: int) -> None:
+        descriptor = _pidfd(pid)
+        try:
+            seen = self._table.facts(pid)
+            if not isinstance(seen, ProcessFacts) or seen.ticks != ticks:
+                return
+            if sys.platform == "linux" and descriptor is not None:
+                signal.pidfd_send_signal(descriptor, number)
+            else:
+                os.kill(pid, number)
+        except (ProcessLookupError, PermissionError):  # ended, or another user's: the family still shows it
+            pass
+        finally:
+            if descriptor is not None:
+                os.close(descriptor)
+
+
+def _childless() -> bool:
+    """Whether we have no child, not even a zombie; then we have no descendant either."""
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return True
+    return False
+
+
+def _pidfd(pid: int) -> int | None:
+    """A descriptor that means this process for ever, or None where the kernel or its sandbox has none."""
+    if sys.platform != "linux":
+        return None
+    try:
+        return os.pidfd_open(pid)
+    except OSError:
+        return None
+
+
+def _send_to_group(descriptor: int, number: int) -> bool:
+    if sys.platform != "linux":
+        return False
+    try:
+        signal.pidfd_send_signal(descriptor, number, None, _GROUP)
+    except OSError:  # an older kernel, or nobody is left
+        return False
+    return True
+
+
+def _kill_group(group: int, number: int) -> bool:
+    try:
+        os.killpg(group, number)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True

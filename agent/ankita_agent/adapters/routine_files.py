@@ -1,0 +1,285 @@
+"""Reads routines.yaml through the links that people make, and only if nobody else can change it.
+
+The problem: what stands in the file is run as the user, so whoever can write to it, or swap it, is the
+user. A check of the file alone is not enough: a directory on the way that others may write to lets them put
+another file there. The rule: the path is walked one name at a time, symbolic links included (stow links
+directories, home-manager files); every directory on the way and the file itself must belong to the user or
+to root and be writable by nobody else; then the file is opened without following a link, and judged once
+more through its descriptor.
+
+Allowed besides: the group of the user alone, which many systems put a user's files into (umask 002), as
+long as it has no other member; a directory with the sticky bit, where only owners can rename or remove
+(unlink(2)), for the directories on the way, and for the file itself only when not everybody may write there
+(/nix/store, not /tmp).
+
+tests/real/test_routine_files.py holds it. Rejected: `os.path.realpath` and a check of the target (misses the
+directories of the links); refusing every symbolic link (half of the users of dotfile managers).
+"""
+
+import errno
+import grp
+import hashlib
+import os
+import pwd
+import stat
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+from ankita_agent.core.errors import CannotWriteState
+from ankita_agent.core.problems import Problem
+from ankita_agent.ports.files import Descriptor, Files
+from ankita_agent.ports.routine_source import Absent, Found, Unusable
+
+_MOST_LINKS: Final = 40  # as the kernel allows, path_resolution(7)
+_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
+_BY_OTHERS: Final = stat.S_IWGRP | stat.S_IWOTH
+_ACL: Final = "system.posix_acl_access"
+
+
+class _Refused(Exception):
+    """The file must not or cannot be used."""
+
+    def __init__(self, problem: str, fix: str) -> None:
+        super().__init__(problem)
+        self.problem = Problem(0, 0, problem, fix)
+
+
+class RoutineFile:
+    """ports.routine_source.RoutineSource over a path.
+
+    `largest` is the most bytes that are read; `private_group` tells whether a group is the user's alone.
+    """
+
+    def __init__(self, path: str, largest: int, private_group: Callable[[int], bool] | None = None) -> None:
+        self._path = os.path.abspath(path)
+        self._largest = largest
+        self._private_group = private_group or is_private_group
+
+    @property
+    def path(self) -> str:
+        """Its whole path."""
+        return self._path
+
+    def read(self) -> Found | Absent | Unusable:
+        """Walk to the file, judge the way and the file, and read it."""
+        walk = _Walk(self._trust)
+        try:
+            target = walk.to(self._path)
+            content = None if target is None else self._read(target)
+        except _Refused as refused:
+            return Unusable(refused.problem, walk.watch())
+        except OSError as error:
+            problem = f"cannot be read: {error.strerror} ({error.filename or self._path})"
+            return Unusable(Problem(0, 0, problem, _remedy(error, self._path)), walk.watch())
+        if content is None:
+            return Absent(walk.watch())
+        return Found(content, hashlib.sha256(content).hexdigest(), walk.watch())
+
+    def _read(self, target: str) -> bytes | None:
+        _refuse_irregular(target, os.lstat(target))
+        try:
+            descriptor = os.open(target, _FLAGS)
+        except FileNotFoundError:  # removed since we saw it
+            return None
+        try:
+            status = os.fstat(descriptor)
+            _refuse_irregular(target, status)
+            self._trust(target, status)
+            return self._content(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def _content(self, descriptor: int) -> bytes:
+        chunks, left = [], self._largest + 1
+        while left and (chunk := os.read(descriptor, min(left, 1 << 20))):
+            chunks.append(chunk)
+            left -= len(chunk)
+        if not left:
+            raise _Refused(
+                f"is larger than {self._largest} bytes",
+                "keep the data of your commands in files of their own",
+            )
+        return b"".join(chunks)
+
+    def _trust(self, path: str, status: os.stat_result) -> None:
+        """Refuse what belongs to somebody else, or what somebody else may write to."""
+        if status.st_uid not in (os.geteuid(), 0):
+            raise _Refused(
+                f"{path!r} belongs to {_user_name(status.st_uid)}, who could change what runs in your name",
+                f"copy it to a file of your own, or: chown {_user_name(os.geteuid())} '{path}'",
+            )
+        others = status.st_mode & _BY_OTHERS
+        if others == stat.S_IWGRP and self._private_group(status.st_gid) and not _has_access_list(path):
+            others = 0
+        if others:
+            who = "everybody" if others & stat.S_IWOTH else f"the group {_group_name(status.st_gid)}"
+            letters = "go" if others == _BY_OTHERS else "o" if others & stat.S_IWOTH else "g"
+            raise _Refused(
+                f"{path!r} may be written to by {who}, who could change what runs in your name",
+                f"close it: chmod {letters}-w '{path}'",
+            )
+
+
+class _Walk:
+    """One walk along a path: follows links, judges directories, remembers what to watch."""
+
+    def __init__(self, trust: Callable[[str, os.stat_result], None]) -> None:
+        self._trust = trust
+        self._watch: dict[str, None] = {}
+        self._links = 0
+        self._here = "/"
+
+    def watch(self) -> tuple[str, ...]:
+        """The directories to watch, as far as the walk came."""
+        return tuple(self._watch) or (self._here,)
+
+    def to(self, path: str) -> str | None:
+        """The path of the target, free of links; None when it, or a directory on the way, is not there."""
+        self._here = "/"
+        status = os.lstat("/")
+        left = deque(_names(path))
+        while left:
+            name = left.popleft()
+            above, here = status, self._here
+            if name == "..":
+                self._here = os.path.dirname(here)
+                status = os.lstat(self._here)
+                continue
+            there = os.path.join(here, name)
+            try:
+                status = os.lstat(there)
+            except FileNotFoundError:
+                self._note_missing(there)
+                return None
+            last = not left
+            self._judge_directory(here, above, status, last)
+            if stat.S_ISLNK(status.st_mode):
+                self._follow(there, left)
+                status = os.lstat(self._here)
+            elif last:
+                self._watch[here] = None
+                return there
+            elif not stat.S_ISDIR(status.st_mode):
+                raise _Refused(f"{there!r} is not a directory", "move that file away")
+            else:
+                self._here = there
+        raise _Refused(f"{path!r} is a directory", "move it away, or name the file in it")
+
+    def _note_missing(self, there: str) -> None:
+        self._watch[self._here] = None
+        if self._links:
+            raise _Refused(
+                f"is a link, and {there!r}, where it leads, does not exist", "mend the link, or remove it"
+            )
+
+    def _follow(self, link: str, left: deque[str]) -> None:
+        self._watch[self._here] = None
+        self._links += 1
+        if self._links > _MOST_LINKS:
+            raise _Refused(f"more than {_MOST_LINKS} links follow each other at {link!r}", "remove the loop")
+        target = os.readlink(link)
+        left.extendleft(reversed(_names(target)))
+        if target.startswith("/"):
+            self._here = "/"
+
+    def _judge_directory(self, path: str, status: os.stat_result, entry: os.stat_result, last: bool) -> None:
+        """Refuse a directory where somebody else could replace `entry`, which stands in it."""
+        sticky = status.st_mode & stat.S_ISVTX and status.st_uid in (os.geteuid(), 0)
+        own_entry = entry.st_uid in (os.geteuid(), 0)
+        open_to_all = status.st_mode & stat.S_IWOTH
+        if sticky and own_entry and not (last and open_to_all):
+            return
+        self._trust(path, status)
+
+
+class LastGoodFile:
+    """ports.routine_source.LastGood: a file in the open state directory."""
+
+    NAME: Final = "last-good.yaml"
+
+    def __init__(self, files: Files, state: Descriptor, largest: int) -> None:
+        self._files, self._state, self._largest = files, state, largest
+
+    def read(self) -> bytes | None:
+        """Its content, None when it is not there."""
+        try:
+            return self._files.read(self._state, self.NAME, self._largest)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise self._cannot("read", error) from None
+
+    def write(self, content: bytes) -> None:
+        """Replace it durably; mode 0600."""
+        try:
+            self._files.replace(self._state, self.NAME, content)
+        except OSError as error:
+            raise self._cannot("write", error) from None
+
+    def _cannot(self, verb: str, error: OSError) -> CannotWriteState:
+        return CannotWriteState(
+            f"cannot {verb} {self.NAME} in the state directory",
+            fact=os.strerror(error.errno or errno.EIO),
+            now="the routines in force stay so, and would not outlive a restart with a bad routines.yaml",
+            do="free some space, or give yourself access to the state directory",
+        )
+
+
+def is_private_group(gid: int) -> bool:
+    """Whether a group is that of this user alone: primary, of the same name, and with no other member.
+
+    The name counts because the members of a directory service cannot all be listed; there a user's primary
+    group is often one that thousands share.
+    """
+    try:
+        user, group = pwd.getpwuid(os.geteuid()), grp.getgrgid(gid)
+    except KeyError:
+        return False
+    if (
+        user.pw_gid != gid
+        or group.gr_name != user.pw_name
+        or not {user.pw_name, "root"}.issuperset(group.gr_mem)
+    ):
+        return False
+    return not any(other.pw_gid == gid and other.pw_uid != user.pw_uid for other in pwd.getpwall())
+
+
+def _names(path: str) -> list[str]:
+    return [name for name in path.split("/") if name not in ("", ".")]
+
+
+def _has_access_list(path: str) -> bool:
+    """Whether an access list lets others write: then the bits of the group are only its mask (acl(5))."""
+    try:
+        os.getxattr(path, _ACL, follow_symlinks=False)
+    except (OSError, AttributeError):
+        return False
+    return True
+
+
+def _refuse_irregular(path: str, status: os.stat_result) -> None:
+    if stat.S_ISDIR(status.st_mode):
+        raise _Refused(f"{path!r} is a directory", "move it away; the routines stand in a file")
+    if not stat.S_ISREG(status.st_mode):
+        raise _Refused(f"{path!r} is no ordinary file", "move it away; the routines stand in a file")
+
+
+def _remedy(error: OSError, path: str) -> str:
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return f"give yourself access: chmod u+r '{path}'"
+    return f"look at it: ls -l '{path}'"
+
+
+def _user_name(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"user {uid}"
+
+
+def _group_name(gid: int) -> str:
+    try:
+        return grp.getgrgid(gid).gr_name
+    except KeyError:
+        return str(gid)

@@ -1,0 +1,110 @@
+"""Opening the ledger: for its owner, for everybody else, and in memory for tests.
+
+The owner's connection is WAL with synchronous=FULL: a commit that returned is on the disk
+(https://www.sqlite.org/pragma.html#pragma_synchronous), and readers neither wait for it nor hold it up. On
+macOS that takes `fullfsync` as well, because fsync(2) there stops at the drive's cache.
+
+A reader's connection is `mode=ro`: SQLite then never writes to the database, not even to move the log into it
+when it is the last to close. It still makes -shm (and an empty -wal) when they are not there, as every reader
+of a WAL database must (https://www.sqlite.org/wal.html#read_only_databases); after a crash it reads the log
+that was left and leaves it for the owner. Rejected: `mode=rw` with `query_only`, whose close writes;
+`immutable=1`, which ignores the log.
+
+Soundness: a file without a database header, one cut short and one of another program are refused by what
+every open reads anyway. `PRAGMA quick_check` reads the whole file (0.1 s for 100 000 rows), so it runs only
+when there is cause for doubt: the last term has no end (the machine may have lost power), or a migration is
+due. Damage that shows later is LedgerDamaged from the call that met it.
+"""
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from ankita_agent.adapters.sqlite_ledger.disk import create_empty, look, uri_of
+from ankita_agent.adapters.sqlite_ledger.faults import Doing, damaged, told, unavailable
+from ankita_agent.adapters.sqlite_ledger.owner import SqliteLedger
+from ankita_agent.adapters.sqlite_ledger.queries import named_queries
+from ankita_agent.adapters.sqlite_ledger.reader import SqliteLedgerReader
+from ankita_agent.adapters.sqlite_ledger.versions import Migration, migrate, shipped_migrations, version_of
+from ankita_agent.core.instants import SECOND, Duration, in_seconds
+
+READING: Final[Mapping[int, str]] = {1: "reading.sql"}
+"""The questions for each version of the schema. A migration that changes what they read leaves the old file
+here under its old number, so that a newer command reads an older ledger as it is."""
+
+NEWEST: Final = max(READING)
+
+PATIENCE: Final = Duration(2 * SECOND)
+"""How long a call waits for another connection before it is LedgerUnavailable."""
+
+
+def open_owner(
+    path: str, *, patience: Duration = PATIENCE, migrations: Sequence[Migration] | None = None
+) -> SqliteLedger:
+    """Open the ledger to write it; make it (0600) when there is none, bring it to the newest version.
+
+    For the owner alone, who holds the guard. Raises LedgerUnavailable, LedgerDamaged (see `set_aside`) and
+    LedgerTooNew; the file is then as it was, and no connection is left open.
+    """
+    if look(path) is None:
+        create_empty(path)
+    with told(path, Doing.OPENED):
+        connection = _connect(uri_of(path, "rw"), patience)
+        try:
+            return _made_ready(connection, path, migrations or shipped_migrations())
+        except BaseException:
+            connection.close()
+            raise
+
+
+def open_reader(path: str, *, patience: Duration = PATIENCE) -> SqliteLedgerReader | None:
+    """Open the ledger to ask it; None when there is none yet. Never makes, migrates or mends one.
+
+    Raises LedgerUnavailable, LedgerDamaged, LedgerTooNew.
+    """
+    if not look(path):
+        return None
+    with told(path, Doing.OPENED):
+        connection = _connect(uri_of(path, "ro"), patience)
+        try:
+            version = version_of(connection, path, NEWEST)
+        except BaseException:
+            connection.close()
+            raise
+    if not version:  # its owner is making it just now
+        connection.close()
+        return None
+    return SqliteLedgerReader(connection, path, named_queries(READING[version]))
+
+
+def memory_ledger() -> SqliteLedger:
+    """A ledger that lives as long as the object: the real one, for tests of whoever needs a ledger."""
+    return _made_ready(_connect("file::memory:", PATIENCE), ":memory:", shipped_migrations())
+
+
+def _connect(uri: str, patience: Duration) -> sqlite3.Connection:
+    return sqlite3.connect(uri, timeout=in_seconds(patience), isolation_level=None, uri=True)
+
+
+def _made_ready(connection: sqlite3.Connection, path: str, migrations: Sequence[Migration]) -> SqliteLedger:
+    version = version_of(connection, path, migrations[-1].version)
+    ((mode,),) = connection.execute("PRAGMA journal_mode = WAL").fetchall()
+    if mode not in ("wal", "memory"):
+        raise unavailable(path, Doing.OPENED, f"SQLite has no write-ahead log here, only {mode!r}")
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA fullfsync = ON")
+    if version and (version < migrations[-1].version or _ended_uncleanly(connection)):
+        _check(connection, path)
+    migrate(connection, path, version, migrations)
+    return SqliteLedger(connection, path, named_queries(READING[NEWEST]))
+
+
+def _ended_uncleanly(connection: sqlite3.Connection) -> bool:
+    newest = connection.execute("SELECT ended_at FROM terms ORDER BY term DESC LIMIT 1").fetchall()
+    return bool(newest) and newest[0][0] is None
+
+
+def _check(connection: sqlite3.Connection, path: str) -> None:
+    ((found,),) = connection.execute("PRAGMA quick_check(1)").fetchall()
+    if found != "ok":
+        raise damaged(path, found)

@@ -1,0 +1,123 @@
+"""The questions anybody may ask the ledger."""
+
+import sqlite3
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Final
+
+from ankita_agent.adapters.sqlite_ledger.faults import Doing, told
+from ankita_agent.adapters.sqlite_ledger.values import Columns, account, history_row, open_fire, term_record
+from ankita_agent.core.instants import Instant
+from ankita_agent.core.rows import Account, HistoryRow, OpenFire, RoutineSummary, TermRecord
+
+RECENT_SLOTS: Final = 3
+"""How many slots `RoutineSummary.recent` reaches back."""
+
+
+class SqliteLedgerReader:
+    """`ports.ledger.LedgerReader` on one connection; for one thread.
+
+    Every answer is one moment of the ledger: what takes several queries runs in one read transaction.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, path: str, reading: Mapping[str, str]) -> None:
+        self._connection = connection
+        self._path = path
+        self._reading = reading
+
+    def newest_term(self) -> TermRecord | None:
+        """The newest ownership, or None before the first."""
+        found = self._ask("newest_term")
+        return term_record(found[0]) if found else None
+
+    def accounts(self) -> dict[str, Account]:
+        """The routines in force by name, in the order of their file."""
+        return {columns[0]: account(columns) for columns in self._ask("accounts")}
+
+    def open_fires(self) -> list[OpenFire]:
+        """Every fire without an outcome, oldest first."""
+        return [open_fire(columns) for columns in self._ask("open_fires")]
+
+    def summaries(self) -> list[RoutineSummary]:
+        """The routines in force with how they are doing, in the order of their file."""
+        with self._one_moment():
+            accounts = self.accounts()
+            running = {fire.routine: fire for fire in self.open_fires()}
+            standings = {routine: standing for routine, *standing in self._ask("standings")}
+            newest = [history_row(columns) for columns in self._ask("newest_of_each", slots=RECENT_SLOTS)]
+        rows: defaultdict[str, list[HistoryRow]] = defaultdict(list)
+        for row in newest:
+            rows[row.routine].append(row)
+        return [
+            _summary(each, rows[routine], running.get(routine), *standings[routine])
+            for routine, each in accounts.items()
+        ]
+
+    def history(self, routine: str | None, limit: int) -> list[HistoryRow]:
+        """The newest `limit` rows, newest first; of one routine when it is named."""
+        limit = max(limit, 0)  # SQLite takes a negative one for "all"
+        if routine is None:
+            found = self._ask("history", limit=limit)
+        else:
+            found = self._ask("history_of_routine", routine=routine, limit=limit)
+        return [history_row(columns) for columns in found]
+
+    def fire_of_request(self, request: str) -> HistoryRow | None:
+        """The row of a manual request, or None while nobody has taken it up."""
+        found = self._ask("row_of_request", request=request)
+        return history_row(found[0]) if found else None
+
+    def row(self, fire: int) -> HistoryRow | None:
+        """One row by its number."""
+        found = self._ask("row", fire=fire)
+        return history_row(found[0]) if found else None
+
+    def close(self) -> None:
+        """Let go of the file. Idempotent."""
+        with told(self._path, Doing.READ):
+            self._connection.close()
+
+    def _ask(self, query: str, **values: object) -> list[Columns]:
+        """All rows at once: an answer that is read bit by bit would hold its read transaction open."""
+        with told(self._path, Doing.READ):
+            return self._connection.execute(self._reading[query], values).fetchall()
+
+    @contextmanager
+    def _one_moment(self) -> Iterator[None]:
+        with told(self._path, Doing.READ):
+            self._connection.execute("BEGIN")
+        try:
+            yield
+        finally:
+            with told(self._path, Doing.READ):
+                self._connection.execute("ROLLBACK")
+
+
+def _summary(
+    account: Account,
+    rows: list[HistoryRow],
+    running: OpenFire | None,
+    succeeded_at: Instant | None,
+    succeeded_slot: Instant | None,
+    unsuccessful: int,
+) -> RoutineSummary:
+    """`rows` newest first: at least the newest, the newest fire and the newest slots that have an outcome."""
+    recent: list[HistoryRow] = []
+    slots = 0
+    for row in rows:
+        if slots >= RECENT_SLOTS:
+            break
+        if row.request is None:
+            recent.append(row)
+            slots += row.count
+    return RoutineSummary(
+        account=account,
+        last=rows[0] if rows else None,
+        last_run=next((row for row in rows if row.claimed_at is not None), None),
+        last_success=succeeded_at,
+        last_success_slot=succeeded_slot,
+        running=running,
+        recent=tuple(recent),
+        unsuccessful_slots=unsuccessful,
+    )

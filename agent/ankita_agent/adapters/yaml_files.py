@@ -1,0 +1,303 @@
+"""Reads YAML into core.tree with PyYAML's scanner and parser, and refuses what has no place in routines.yaml.
+
+The problem: a composed YAML document can be endless (aliases of aliases), can overflow the C stack (the
+composer recurses) and forgets what was written (`no` is False, a second key wins in silence). The rule:
+only PyYAML's *events* are used, which come one after another; the tree is built from them with an explicit
+stack, counting what it would be with every alias written out. Scalars stay text. Every refusal is a Problem
+with its place; no content, however broken, raises.
+
+An alias (`*name`) stands for what its anchor (`&name`) marked, anywhere a value may stand. Merge keys
+(`<<`), tags (`!name`) and several documents are refused: `defaults:` is the one way to share settings, and
+two ways to say the same would hide where a value comes from.
+
+tests/unit/test_yaml_files.py and tests/fuzz/fuzz_routines.py hold it. Rejected: composing nodes and walking
+them.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+import yaml
+
+from ankita_agent.core import first_mistakes
+from ankita_agent.core.first_mistakes import SyntaxFault
+from ankita_agent.core.problems import Problem
+from ankita_agent.core.tree import Document, Kind, Mapping, Node, Scalar, Sequence, lines_of
+
+LARGEST: Final = 10 * 1024 * 1024
+DEEPEST: Final = 50
+MOST_NODES: Final = 500_000
+"""10 000 routines have about 100 000."""
+
+_MOST_ROUNDS: Final = 50
+_BYTES_REREAD: Final = 5_000_000
+_UNPRINTABLE: Final = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def read_document(content: bytes, loader: Any = _LOADER) -> Document:
+    """The document that the bytes of a file hold. Never raises; UTF-8, with or without a byte order mark.
+
+    A first mistake is corrected as its message suggests and reading goes on, so that all problems of a file
+    are found at once, within a bounded number of rounds.
+    """
+    if len(content) > LARGEST:
+        size = f"the file has {len(content)} bytes, and the most is {LARGEST}"
+        return _unreadable(
+            Problem(0, 0, size, "10 000 routines fit; keep data of your commands in files of their own")
+        )
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        return _unreadable(_not_utf8(content, error))
+    lines = lines_of(text)
+    strange = _UNPRINTABLE.search(text)
+    if strange is not None:
+        return Document(None, lines, (_control_character(text, strange),))
+    return _read_with_corrections(text, lines, loader)
+
+
+def _read_with_corrections(text: str, lines: tuple[str, ...], loader: Any) -> Document:
+    found: list[Problem] = []
+    current, mended = list(lines), set[int]()
+    for _ in range(max(3, min(_MOST_ROUNDS, _BYTES_REREAD // (len(text) + 1)))):
+        builder = _TreeBuilder(current)
+        try:
+            root = builder.build(yaml.parse(text, Loader=loader))
+        except _Refused as refused:
+            return Document(None, lines, (*found, refused.problem))
+        except (yaml.YAMLError, ValueError, OverflowError) as error:
+            fault = _fault_of(error)
+            mending = first_mistakes.mend(current, fault)
+            stuck = not mending.lines or not mended.isdisjoint(mending.lines)
+            if not stuck or not found:
+                found.append(mending.problem)
+            if stuck:
+                break
+            mended.update(mending.lines)
+            for number, line in mending.lines.items():
+                current[number - 1] = line
+            text = "\n".join(current)
+            continue
+        return Document(root, lines, (*found, *builder.problems))
+    return Document(None, lines, tuple(found))
+
+
+class _Refused(Exception):
+    """The document is not read any further."""
+
+    def __init__(self, line: int, column: int, problem: str, fix: str) -> None:
+        super().__init__(problem)
+        self.problem = Problem(line, column, problem, fix)
+
+
+class _Anchored(NamedTuple):
+    node: Node
+    size: int
+
+
+class _Open:
+    """A mapping or list whose end has not come yet."""
+
+    __slots__ = ("anchor", "flow", "is_mapping", "key", "nodes", "places", "start", "total")
+
+    def __init__(self, event: Any, total: int) -> None:
+        self.is_mapping = isinstance(event, yaml.MappingStartEvent)
+        self.flow = bool(event.flow_style)
+        self.start = event.start_mark
+        self.anchor: str | None = event.anchor
+        self.total = total  # nodes before it, to know its size at its end
+        self.key: Scalar | None = None
+        self.nodes: list[Any] = []
+        self.places: dict[str, Scalar] = {}
+
+    def close(self) -> Node:
+        """The finished node."""
+        kind = Mapping if self.is_mapping else Sequence
+        return kind(tuple(self.nodes), self.flow, self.start.line + 1, self.start.column + 1)
+
+
+class _TreeBuilder:
+    """Builds the tree from events, without recursion."""
+
+    def __init__(self, lines: list[str]) -> None:
+        self.problems: list[Problem] = []
+        self._lines = lines
+        self._open: list[_Open] = []
+        self._anchors: dict[str, _Anchored] = {}
+        self._total = 0
+        self._root: Node | None = None
+        self._ended = False
+
+    def build(self, events: Iterator[Any]) -> Node | None:
+        """The root of the one document, None when there is nothing. Raises _Refused and yaml.YAMLError."""
+        for event in events:
+            kind = type(event)
+            if kind is yaml.ScalarEvent:
+                self._count(event, 1)
+                self._place(self._scalar(event), event.anchor, 1)
+            elif kind is yaml.MappingStartEvent or kind is yaml.SequenceStartEvent:
+                self._start(event)
+            elif kind is yaml.MappingEndEvent or kind is yaml.SequenceEndEvent:
+                done = self._open.pop()
+                self._place(done.close(), done.anchor, self._total - done.total)
+            elif kind is yaml.AliasEvent:
+                self._alias(event)
+            elif kind is yaml.DocumentStartEvent:
+                self._refuse_second_document(event)
+            elif kind is yaml.DocumentEndEvent:
+                self._ended = True
+        return self._root
+
+    def _start(self, event: Any) -> None:
+        if len(self._open) >= DEEPEST:
+            raise _Refused(
+                *_mark(event),
+                f"this is nested more than {DEEPEST} levels deep",
+                "a routine needs four levels: write it flatter",
+            )
+        self._refuse_tag(event)
+        self._count(event, 1)
+        self._open.append(_Open(event, self._total - 1))
+
+    def _scalar(self, event: Any) -> Scalar:
+        start, end = event.start_mark, event.end_mark
+        style = event.style
+        kind = Kind.BLOCK if style in ("|", ">") else Kind.QUOTED if style in ("'", '"') else Kind.PLAIN
+        text: str = event.value
+        if event.tag is not None or (event.anchor is not None and not text and kind is Kind.PLAIN):
+            text, kind = self._meant_as_text(event), Kind.QUOTED
+        return Scalar(text, kind, start.line + 1, start.column + 1, end.line + 1, end.column + 1)
+
+    def _alias(self, event: Any) -> None:
+        anchored = self._anchors.get(event.anchor)
+        if anchored is not None:
+            self._count(event, anchored.size)
+            self._place(anchored.node, None, anchored.size)
+        elif any(each.anchor == event.anchor for each in self._open):
+            raise _Refused(
+                *_mark(event), f"*{event.anchor} stands inside of what it stands for", "remove the alias"
+            )
+        else:
+            text = self._meant_as_text(event)
+            start, end = event.start_mark, event.end_mark
+            self._count(event, 1)
+            self._place(
+                Scalar(text, Kind.QUOTED, start.line + 1, start.column + 1, end.line + 1, end.column + 1),
+                None,
+                1,
+            )
+
+    def _meant_as_text(self, event: Any) -> str:
+        """Report a value that YAML takes for an alias, an anchor or a tag; the text that was meant."""
+        line, column = _mark(event)
+        written = self._lines[line - 1] if line <= len(self._lines) else ""
+        self.problems.append(first_mistakes.unquoted(written, line, column))
+        return written[column - 1 :].strip()
+
+    def _place(self, node: Node, anchor: str | None, size: int) -> None:
+        if anchor is not None:
+            self._anchors[anchor] = _Anchored(node, size)
+        if not self._open:
+            self._root = node
+            return
+        parent = self._open[-1]
+        if not parent.is_mapping:
+            parent.nodes.append(node)
+        elif parent.key is None:
+            parent.key = self._key(node)
+        else:
+            self._add_pair(parent, parent.key, node)
+            parent.key = None
+
+    def _key(self, node: Node) -> Scalar:
+        if isinstance(node, Scalar):
+            return node
+        raise _Refused(
+            node.line, node.column, "a key is a list or a mapping", "write a name before the colon"
+        )
+
+    def _add_pair(self, parent: _Open, key: Scalar, value: Node) -> None:
+        first = parent.places.setdefault(key.text, key)
+        if first is not key:
+            self._add_problem(
+                key,
+                f"{key.text!r} is here a second time; it stands on line {first.line} already",
+                f"keep one of the lines {first.line} and {key.line}",
+            )
+        elif key.text == "<<" and key.kind is Kind.PLAIN:
+            self._add_problem(key, "merge keys (<<) are not read", "put what routines share under: defaults:")
+        else:
+            parent.nodes.append((key, value))
+
+    def _add_problem(self, place: Scalar, problem: str, fix: str) -> None:
+        self.problems.append(Problem(place.line, place.column, problem, fix))
+
+    def _count(self, event: Any, nodes: int) -> None:
+        self._total += nodes
+        if self._total > MOST_NODES:
+            raise _Refused(
+                *_mark(event),
+                f"the file holds more than {MOST_NODES} values, aliases written out",
+                "use fewer aliases",
+            )
+
+    def _refuse_tag(self, event: Any) -> None:
+        if event.tag is not None:
+            self.problems.append(
+                Problem(*_mark(event), "tags (words that begin with !) are not read", "remove the tag")
+            )
+
+    def _refuse_second_document(self, event: Any) -> None:
+        if self._ended:
+            raise _Refused(
+                *_mark(event),
+                "a second document begins here, and a file is one",
+                "remove the line --- or ...",
+            )
+
+
+def _mark(event: Any) -> tuple[int, int]:
+    return event.start_mark.line + 1, event.start_mark.column + 1
+
+
+def _fault_of(error: Exception) -> SyntaxFault:
+    mark, context = getattr(error, "problem_mark", None), getattr(error, "context_mark", None)
+    context_said = getattr(error, "context", None)
+    said = f"{getattr(error, 'problem', None) or error}" + (f" {context_said}" if context_said else "")
+    place = mark or context
+    return SyntaxFault(
+        place.line + 1 if place else 1,
+        place.column + 1 if place else 1,
+        " ".join(said.split()),
+        context.line + 1 if context else 0,
+        context.column + 1 if context else 0,
+    )
+
+
+def _unreadable(problem: Problem) -> Document:
+    return Document(None, (), (problem,))
+
+
+def _not_utf8(content: bytes, error: UnicodeDecodeError) -> Problem:
+    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return Problem(1, 1, "the file is in UTF-16", "save it as UTF-8")
+    line_start = content.rfind(b"\n", 0, error.start) + 1
+    column = len(content[line_start : error.start].decode("utf-8", errors="replace")) + 1
+    return Problem(
+        content.count(b"\n", 0, error.start) + 1,
+        column,
+        f"byte {error.start} (0x{content[error.start]:02x}) is not UTF-8",
+        "save the file as UTF-8",
+    )
+
+
+def _control_character(text: str, strange: re.Match[str]) -> Problem:
+    before = lines_of(text[: strange.start()])
+    return Problem(
+        len(before),
+        len(before[-1]) + 1,
+        f"the character U+{ord(strange[0]):04X} cannot stand in a text file",
+        'remove it; inside of double quotes it can be written as "\\x…"',
+    )

@@ -1,0 +1,207 @@
+"""The agent: wait for ownership, then one wait and one pass, again and again, until asked to stop.
+
+Signals: SIGTERM is a wish of the machine to stop, SIGINT and the hang-up of a terminal are a person's; a
+hang-up without a terminal reloads; SIGTSTP is refused, since a stopped owner holds every routine up.
+"""
+
+import signal
+import threading
+from collections.abc import Callable
+
+from ankita_agent.app.book import Book
+from ankita_agent.app.owner import Owner
+from ankita_agent.app.reporter import Reporter
+from ankita_agent.app.requests import Requests
+from ankita_agent.app.routines import Routines
+from ankita_agent.app.runner import Runner, StopReason
+from ankita_agent.app.seat import Opened
+from ankita_agent.app.shift import LONGEST_WAIT, Shift
+from ankita_agent.app.told import words_of_owner
+from ankita_agent.app.world import Manner, World
+from ankita_agent.core.errors import Fenced, LedgerDamaged, SomeoneElseOwns
+from ankita_agent.core.instants import SECOND, Duration, Monotonic
+from ankita_agent.ports.wakeups import Happened
+
+TRIES = 10
+"""Tries to own, a tenth of a second apart: a cleaner of temporary files may hold the lock for a moment."""
+
+
+class Agent:
+    """One agent process from start to exit status. `run` is called once."""
+
+    def __init__(
+        self,
+        world: World,
+        manner: Manner,
+        owner: Owner,
+        runner: Runner,
+        routines: Routines,
+        requests: Requests,
+        reporter: Reporter,
+        open_ledger: Callable[[], Opened],
+    ) -> None:
+        self._world = world
+        self._manner = manner
+        self._owner = owner
+        self._runner = runner
+        self._routines = routines
+        self._requests = requests
+        self._reporter = reporter
+        self._open_ledger = open_ledger
+        self._tell = reporter.tell
+        self._book = Book(reporter.tell)
+        self._shift: Shift | None = None
+
+    def run(self) -> int:
+        """Own, serve, drain; the exit status. Raises AnkitaError where the agent cannot begin."""
+        self._owner.announce()
+        try:
+            if not self._wait_to_own():
+                return 0
+            try:
+                self._drain(self._serve(self._begin(first=True)))
+            except Fenced as fault:
+                return self._give_way(fault)
+            return 0
+        finally:
+            self._owner.leave()
+            if self._shift is not None:
+                self._shift.close()
+
+    def _wait_to_own(self) -> bool:
+        """Take the locks, now or (as a standby) when they are free; False when asked to stop before."""
+        for left in reversed(range(TRIES)):
+            if self._owner.try_acquire():
+                return True
+            if self._manner.standby:
+                return self._stand_by()
+            if left and self._wishes(self._world.wakeups.wait(Duration(SECOND // 10)), None):
+                return False
+        raise self._refusal()
+
+    def _stand_by(self) -> bool:
+        claim = self._owner.claim()
+        status = "standby; the owner is " + (words_of_owner(claim) if claim else "not known yet")
+        self._tell(status)
+        poke = self._world.wakeups.poke()
+        owned = threading.Event()
+
+        def wait_in_the_kernel() -> None:
+            self._owner.wait()
+            owned.set()
+            poke()
+
+        threading.Thread(target=wait_in_the_kernel, name="standby", daemon=True).start()
+        self._world.readiness.ready(status)
+        while not owned.is_set():
+            self._world.readiness.progress()
+            if self._wishes(self._world.wakeups.wait(self._standby_wait()), None):
+                self._tell("the standby ends")
+                return False
+        return True
+
+    def _standby_wait(self) -> Duration:
+        watchdog = self._world.readiness.watchdog
+        return LONGEST_WAIT if watchdog is None else Duration(min(LONGEST_WAIT, watchdog // 4))
+
+    def _refusal(self) -> SomeoneElseOwns:
+        claim = self._owner.claim()
+        who = f"the owner is {words_of_owner(claim)}" if claim else "its owner has not said yet who it is"
+        return SomeoneElseOwns(
+            "another agent owns this state directory",
+            fact=who,
+            now="nothing was started here; the routines go on there",
+            do="look: ankita-agent status    or wait for it: ankita-agent run --standby",
+        )
+
+    def _begin(self, *, first: bool) -> Shift:
+        opened = self._open_ledger()
+        if opened.set_aside:
+            self._tell(f"the ledger was damaged and is kept as {opened.set_aside}; a new one was begun")
+        self._shift = Shift(
+            self._world,
+            self._manner,
+            self._owner,
+            self._runner,
+            self._routines,
+            self._requests,
+            self._reporter,
+            self._book,
+            opened,
+            self._routines.start() if first else self._routines.reload(),
+        )
+        return self._shift
+
+    def _serve(self, shift: Shift) -> StopReason:
+        """Pass after pass, until somebody wishes us to stop."""
+        happened = Happened(child=True)
+        while True:
+            try:
+                shift.work(happened)
+            except LedgerDamaged as fault:
+                self._tell(str(fault))
+                shift.close()
+                self._book.forget()
+                shift = self._begin(first=False)
+            happened = self._world.wakeups.wait(shift.longest_wait())
+            wishes = self._wishes(happened, shift)
+            if wishes:
+                return wishes[0]
+
+    def _wishes(self, happened: Happened, shift: Shift | None) -> list[StopReason]:
+        """The wishes to stop among the signals; the other signals are seen to."""
+        reasons = []
+        for number in happened.signals:
+            if number == signal.SIGINT or (number == signal.SIGHUP and self._manner.in_terminal):
+                reasons.append(StopReason.PERSON)
+            elif number == signal.SIGTERM:
+                reasons.append(StopReason.SHUTDOWN)
+            elif number == signal.SIGHUP and shift is not None:
+                shift.reload_soon()
+            elif number == signal.SIGTSTP:
+                self._tell(
+                    "Ctrl-Z is refused: a stopped owner would hold every routine up; Ctrl-C hands back"
+                )
+        return reasons
+
+    def _drain(self, wish: StopReason) -> None:
+        """Give up ownership at once, then see the running attempts to their end, or stop them."""
+        assert self._shift is not None
+        shift = self._shift
+        self._world.readiness.stopping("stopping")
+        shift.hand_back()
+        running = sorted(self._runner.running())
+        if running:
+            more = "; Ctrl-C again stops them" if wish is StopReason.PERSON else ""
+            self._tell(f"no more slots are claimed here; waiting for {', '.join(running)}{more}")
+        self._see_to_the_end(shift, shift.stop_drain if wish is StopReason.SHUTDOWN else None)
+
+    def _see_to_the_end(self, shift: Shift, patience: Duration | None) -> None:
+        """Wait for the running attempts; after `patience` (awake time; None: without end) stop them."""
+        clock = self._world.clock
+        give_up = None if patience is None else Monotonic(clock.awake() + patience)
+        while self._runner.running():
+            awake = clock.awake()
+            if give_up is not None and awake >= give_up:
+                self._runner.stop_all(StopReason.SHUTDOWN)
+                give_up = None
+            deadlines = [when - awake for when in (give_up, self._runner.deadline()) if when is not None]
+            happened = self._world.wakeups.wait(Duration(max(0, min([LONGEST_WAIT, *deadlines]))))
+            for wish in self._wishes(happened, None):
+                if wish is StopReason.PERSON:
+                    self._runner.stop_all(StopReason.PERSON)
+                elif give_up is None:
+                    give_up = Monotonic(clock.awake() + shift.stop_drain)
+            shift.collect()
+            shift.write()
+            shift.show_progress()
+        shift.write()
+
+    def _give_way(self, fault: Fenced) -> int:
+        """Ownership went: stop what runs, say why, and ask to be brought back."""
+        self._tell(str(fault))
+        self._owner.release()
+        self._runner.stop_all(StopReason.FENCE)
+        if self._shift is not None:
+            self._see_to_the_end(self._shift, None)
+        return fault.exit_code

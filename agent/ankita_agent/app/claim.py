@@ -1,0 +1,119 @@
+"""What an agent writes about itself: the claim file, and its life file with its progress.
+
+Both are advice for people and for the next owner: the kernel's locks decide who owns. Bytes: docs/protocol.md.
+A file that is torn, garbage or of another version reads as None, never as an error.
+"""
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from ankita_agent.core.instants import Instant, Monotonic, format_instant, parse_instant
+from ankita_agent.core.rows import ProcessId
+
+LIMIT: Final = 4096
+"""No claim or life file is longer; more is garbage."""
+
+PROGRESS_AT: Final = 2048
+"""Where in a life file the progress line stands, so that it can be written in place."""
+
+_PROGRESS_WIDTH: Final = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """Who an agent process is. `host` is for people only; nothing is concluded from it."""
+
+    token: str
+    process: ProcessId
+    uid: int
+    version: str
+    manager: str | None
+    host: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimCard:
+    """The claim: the owner's card, its term and when it took over."""
+
+    card: Card
+    term: int
+    since: Instant
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """The last pass that finished in order, on the clock that stands still in sleep; `busy` with work in hand."""
+
+    awake: Monotonic
+    passes: int
+    busy: bool
+
+
+def write_claim(claim: ClaimCard) -> bytes:
+    """The bytes of claim.json."""
+    document = {"v": 2, "guarded": True, **_card_document(claim.card)}
+    document |= {"term": claim.term, "since": format_instant(claim.since)}
+    return json.dumps(document, indent=1).encode() + b"\n"
+
+
+def read_claim(content: bytes) -> ClaimCard | None:
+    """The claim in those bytes, or None."""
+    document = _document(content)
+    try:
+        return ClaimCard(_card(document), int(document["term"]), parse_instant(document["since"]))
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def write_life(card: Card) -> bytes:
+    """The first bytes of a life file: the card, padded up to the progress line."""
+    return json.dumps(_card_document(card)).encode().ljust(PROGRESS_AT - 1)[: PROGRESS_AT - 1] + b"\n"
+
+
+def write_progress(progress: Progress) -> bytes:
+    """The progress line, always equally long, so that a reader never sees two of them."""
+    text = json.dumps(asdict(progress)).encode()
+    return text.ljust(_PROGRESS_WIDTH - 1) + b"\n"
+
+
+def read_life(content: bytes) -> tuple[Card | None, Progress | None]:
+    """Card and progress in a life file; each None where it is torn or missing."""
+    card: Card | None
+    progress: Progress | None
+    try:
+        card = _card(_document(content[:PROGRESS_AT]))
+    except (KeyError, TypeError, ValueError):
+        card = None
+    found = _document(content[PROGRESS_AT:])
+    try:
+        progress = Progress(Monotonic(int(found["awake"])), int(found["passes"]), bool(found["busy"]))
+    except (KeyError, TypeError, ValueError):
+        progress = None
+    return card, progress
+
+
+def _card_document(card: Card) -> dict[str, Any]:
+    return {**asdict(card), "process": asdict(card.process)}
+
+
+def _document(content: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(content)
+    except ValueError:  # UnicodeDecodeError too
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _card(document: dict[str, Any]) -> Card:
+    process = document["process"]
+    return Card(
+        token=str(document["token"]),
+        process=ProcessId(
+            int(process["pid"]), int(process["ticks"]), str(process["boot"]), int(process["namespace"])
+        ),
+        uid=int(document["uid"]),
+        version=str(document["version"]),
+        manager=None if document["manager"] is None else str(document["manager"]),
+        host=str(document["host"]),
+    )

@@ -1,0 +1,255 @@
+"""Single ownership of a state directory: taking it, checking it at each pass, giving it back.
+
+The problem: two agents over one state directory send every message twice, and a file that says who owns can
+lie: its writer dies, its pid is reused, somebody deletes it. POSIX has no compare-and-unlink, so "judge the old
+owner dead, unlink, retry" gives two owners however it is arranged.
+
+The rule: the kernel decides, files advise. Who holds flock(2) on the directory `own` and on `own/guard` owns,
+for as long as it holds them; the kernel lets go when the process dies, whatever killed it. The guard is never
+unlinked, renamed or replaced. The claim in the file is obsolete for whoever holds the guard. Each pass checks
+that both paths still name the locked inodes and that the claim is ours. The directory is locked too because a
+stranger may delete the guard: the next agent then finds the directory locked.
+
+tests/unit/test_owner.py and tests/real/test_ownership.py hold it. Rejected: a claim with a recovery sidecar,
+rename-aside, heartbeat expiry, a time to live: each lets two own, or none.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from ankita_agent.app.claim import (
+    LIMIT,
+    PROGRESS_AT,
+    Card,
+    ClaimCard,
+    Progress,
+    read_claim,
+    write_claim,
+    write_life,
+    write_progress,
+)
+from ankita_agent.core.errors import Fenced, OurFault
+from ankita_agent.core.instants import Instant
+from ankita_agent.ports.files import Descriptor, Files
+
+OWN = "own"
+GUARD = "guard"
+CLAIM = "claim.json"
+TERM = "term"
+LIFE = "life"
+
+
+class Standing(Enum):
+    """Where an agent stands."""
+
+    WAITING = auto()  # holds neither lock
+    SEATED = auto()  # holds both locks
+    RELEASED = auto()  # gave them back
+    CHILD = auto()  # a fork of the agent: owns nothing and must touch nothing
+
+
+@dataclass(frozen=True, slots=True)
+class _Locks:
+    directory: Descriptor
+    guard: Descriptor
+
+
+class Owner:
+    """One agent process and its ownership. Used by one thread; `wait` alone may run on another.
+
+    Promise: at most one process is SEATED per state directory. Limit: local file systems where flock works,
+    and the moment between a check and what follows it.
+    """
+
+    def __init__(self, files: Files, state: Descriptor, state_path: str, card: Card) -> None:
+        self._files = files
+        self._path = f"{state_path}/{OWN}"
+        self._state = state
+        self._card = card
+        self._locks: _Locks | None = None
+        self._life: Descriptor | None = None
+        self._life_directory: Descriptor | None = None
+        self._term: int | None = None
+        self._since = Instant(0)
+        self.standing = Standing.WAITING
+        files.make_directory(state, OWN)
+        self._own = files.open_directory_at(state, OWN)
+        files.make_directory(self._own, LIFE)
+        files.on_fork(self._in_child)
+
+    @property
+    def token(self) -> str:
+        """This agent process, for ever: 128 random bits in hex."""
+        return self._card.token
+
+    def announce(self) -> None:
+        """Lock a life file of our own: from now on its lock proves that we live."""
+        self._life_directory = self._files.open_directory_at(self._own, LIFE)
+        life = self._files.create_file(self._life_directory, self._card.token, write_life(self._card))
+        if not self._files.try_lock(life):
+            raise OurFault("the life file that this process just made is locked by another")
+        self._life = life
+
+    def try_acquire(self) -> bool:
+        """Take both locks unless somebody has one."""
+        return self._take(self._files.try_lock)
+
+    def wait(self) -> None:
+        """Wait in the kernel until both locks are ours; `acquired` then tells. For a thread of its own."""
+
+        def wait_and_tell(descriptor: Descriptor) -> bool:
+            self._files.wait_lock(descriptor)
+            return True
+
+        while not self._take(wait_and_tell):
+            pass
+
+    def seat(self, term: int, now: Instant) -> None:
+        """Publish the ownership whose term the ledger has given: the term's file, then the claim. Durable."""
+        assert self._locks is not None
+        self._term, self._since = term, now
+        self._files.replace(self._own, TERM, f"{term}\n".encode())
+        self._publish()
+        self._sweep()
+
+    def known_term(self) -> int:
+        """The highest term that the files know; 0 when they know none."""
+        try:
+            from_file = int(self._files.read(self._own, TERM, 64))
+        except (FileNotFoundError, ValueError):
+            from_file = 0
+        claim = self.claim()
+        return max(from_file, claim.term if claim else 0)
+
+    def claim(self) -> ClaimCard | None:
+        """Who the claim file says owns; advice."""
+        try:
+            return read_claim(self._files.read(self._own, CLAIM, LIMIT + 1))
+        except FileNotFoundError:
+            return None
+
+    def check(self) -> bool:
+        """Whether the claim had to be rewritten; raises Fenced when we do not own any more.
+
+        Not ours: the path names another directory or guard, or the claim bears another token. Ours, and put
+        right: the claim is gone or torn. Costs a few system calls; every pass begins with it.
+        """
+        if self.standing is Standing.CHILD:
+            raise Fenced(
+                "this process is a fork of the agent", fact="it inherited the descriptors, not the ownership"
+            )
+        assert self._locks is not None
+        try:
+            directory = self._files.facts_of(self._path)
+            guard = self._files.facts_at(self._locks.directory, GUARD)
+        except FileNotFoundError:
+            raise self._fenced("the directory or its guard was removed") from None
+        if directory.inode != self._files.facts(self._locks.directory).inode:
+            raise self._fenced("another directory stands in its place")
+        if guard.inode != self._files.facts(self._locks.guard).inode:
+            raise self._fenced("another guard stands in its place")
+        claim = self.claim()
+        if claim is None:
+            self._publish()
+            return True
+        if claim.card.token != self._card.token:
+            raise self._fenced(f"pid {claim.card.process.pid} claims it with term {claim.term}")
+        return False
+
+    def stamp(self, progress: Progress) -> None:
+        """Show progress in our life file; not durable, it need not be."""
+        if self._life is not None:
+            self._files.overwrite(self._life, PROGRESS_AT, write_progress(progress))
+
+    def lives(self, token: str) -> bool:
+        """Whether the agent with that token lives: somebody holds its life file's lock."""
+        assert self._life_directory is not None
+        if token == self._card.token:
+            return True
+        try:
+            self._files.facts_at(self._life_directory, token)
+            descriptor = self._files.open_file(self._life_directory, token)
+        except OSError:
+            return False
+        try:
+            return not self._files.try_lock(descriptor)
+        finally:
+            self._files.close(descriptor)
+
+    def release(self) -> None:
+        """Give ownership back; our life file stays locked for as long as we live. Idempotent."""
+        if self.standing is not Standing.SEATED or self._locks is None:
+            return
+        self.standing = Standing.RELEASED
+        claim = self.claim()
+        if claim is not None and claim.card.token == self._card.token:
+            self._files.unlink(self._own, CLAIM)
+        self._let_go()
+
+    def leave(self) -> None:
+        """The end of this agent: release, and take the life file away."""
+        if self.standing is Standing.CHILD:
+            return
+        self.release()
+        if self._life is not None and self._life_directory is not None:
+            self._files.unlink(self._life_directory, self._card.token)
+            self._files.close(self._life)
+            self._life = None
+
+    def _take(self, lock: Callable[[Descriptor], bool]) -> bool:
+        """Lock directory and guard by `lock`, then make sure that the paths still name what was locked."""
+        self._files.make_directory(self._state, OWN)  # somebody may have removed it while we waited
+        directory = self._files.open_directory_at(self._state, OWN)
+        if not lock(directory):
+            self._files.close(directory)
+            return False
+        guard = self._files.open_file(directory, GUARD)
+        if not lock(guard) or not self._still_named(directory, guard):
+            self._files.close(guard)
+            self._files.close(directory)
+            return False
+        self._files.close(self._own)
+        self._own = self._files.open_directory_at(self._state, OWN)
+        self._locks = _Locks(directory, guard)
+        self.standing = Standing.SEATED
+        return True
+
+    def _still_named(self, directory: Descriptor, guard: Descriptor) -> bool:
+        try:
+            here = self._files.facts_at(self._state, OWN).inode == self._files.facts(directory).inode
+            same = self._files.facts_at(directory, GUARD).inode == self._files.facts(guard).inode
+        except FileNotFoundError:
+            return False
+        return here and same
+
+    def _publish(self) -> None:
+        assert self._term is not None
+        self._files.replace(self._own, CLAIM, write_claim(ClaimCard(self._card, self._term, self._since)))
+
+    def _sweep(self) -> None:
+        """Remove the life files of the dead: whose lock is free, that agent is gone, and its token never returns."""
+        assert self._life_directory is not None
+        for token in self._files.names(self._life_directory):
+            if not self.lives(token):
+                self._files.unlink(self._life_directory, token)
+
+    def _fenced(self, fact: str) -> Fenced:
+        return Fenced(
+            f"lost the ownership of {self._path!r}",
+            fact=fact,
+            now="no more slots are claimed here and the running attempts are being stopped",
+            do="look who owns it: ankita-agent status",
+        )
+
+    def _let_go(self) -> None:
+        assert self._locks is not None
+        self._files.close(self._locks.guard)
+        self._files.close(self._locks.directory)
+        self._locks = None
+
+    def _in_child(self) -> None:
+        """In a fork: never own, never unlink. Closing drops only our copies, the parent keeps its locks."""
+        self.standing = Standing.CHILD
+        if self._locks is not None:
+            self._let_go()

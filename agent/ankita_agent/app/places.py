@@ -1,0 +1,66 @@
+"""Where things are: the state and configuration directories of this user, the same for service and shell."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ankita_agent.core.errors import BadConfiguration, CannotWriteState
+
+FILE = "routines.yaml"
+LEDGER = "ledger.db"
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Absolute paths; none of them need exist."""
+
+    state: str
+    config: str
+
+    @property
+    def ledger(self) -> str:
+        """The ledger's file."""
+        return f"{self.state}/{LEDGER}"
+
+    @property
+    def routines(self) -> str:
+        """The file of routines."""
+        return f"{self.config}/{FILE}"
+
+
+def find_places(environment: Mapping[str, str], home: str) -> Places:
+    """Resolve both directories: ANKITA_STATE_DIR and ANKITA_CONFIG_DIR, else XDG's, else below the home.
+
+    A relative path in an XDG variable is ignored, as the XDG base directory specification asks; one of ours is
+    taken from the current directory. Raises CannotWriteState or BadConfiguration for a path that can be none.
+    """
+    state = _ours(environment, "ANKITA_STATE_DIR", CannotWriteState)
+    config = _ours(environment, "ANKITA_CONFIG_DIR", BadConfiguration)
+    return Places(
+        state or f"{_xdg(environment, 'XDG_STATE_HOME', home, '.local/state')}/ankita-agent",
+        config or f"{_xdg(environment, 'XDG_CONFIG_HOME', home, '.config')}/ankita-agent",
+    )
+
+
+def _ours(
+    environment: Mapping[str, str], name: str, fault: type[CannotWriteState] | type[BadConfiguration]
+) -> str | None:
+    path = environment.get(name, "")
+    if not path:
+        return None
+    if "\n" in path:
+        raise fault(
+            f"{name} holds a line break", now="nothing was changed", do=f"give {name} the path of a directory"
+        )
+    if path == "~" or path.startswith("~/"):
+        raise fault(
+            f"{name}={path} begins with ~, which only an unquoted shell word expands",
+            now="nothing was changed",
+            do=f'write {name}="$HOME{path[1:]}"',
+        )
+    return os.path.abspath(path)
+
+
+def _xdg(environment: Mapping[str, str], name: str, home: str, default: str) -> str:
+    path = environment.get(name, "")
+    return path.rstrip("/") if path.startswith("/") else f"{home.rstrip('/')}/{default}"

@@ -1,0 +1,141 @@
+"""After a change of owner: every open fire gets an end, and every slot that passed in between gets its row.
+
+An open fire belongs to the agent that claimed it. While that agent lives it will close the fire itself; when
+its life file's lock is free it is dead: if the attempt still lives it is adopted (never fired again, its timeout
+kept, its end unknown), otherwise the fire is lost. tests/unit/test_recovery.py holds it.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+
+from ankita_agent.app.requests import Request
+from ankita_agent.core.instants import DAY, Duration, Instant
+from ankita_agent.core.outcomes import Outcome, Reason, Trigger
+from ankita_agent.core.passes import Plan
+from ankita_agent.core.rows import Account, End, Entry, OpenFire, TermRecord
+from ankita_agent.core.schedule import ScheduleError, Timetable, parse_schedule
+from ankita_agent.core.zones import UnknownZone, zone_named
+from ankita_agent.ports.processes import Observed, Processes
+
+
+class OpenFires:
+    """Fires that this agent did not claim, and what is to become of them."""
+
+    def __init__(
+        self,
+        lives: Callable[[str], bool],
+        processes: Processes,
+        adopt: Callable[[OpenFire, Duration | None], None],
+        adopted: Callable[[OpenFire], None],
+    ) -> None:
+        self._lives = lives
+        self._processes = processes
+        self._adopt = adopt
+        self._adopted = adopted
+        self._theirs: list[OpenFire] = []
+
+    def take(self, fires: Iterable[OpenFire]) -> None:
+        """Look after these, left open in the ledger by other agents."""
+        self._theirs = list(fires)
+
+    @property
+    def waiting(self) -> bool:
+        """Whether some of them belong to an agent that lived at the last look."""
+        return bool(self._theirs)
+
+    def settle(self, plans: Mapping[str, Plan], now: Instant) -> list[tuple[OpenFire, End]]:
+        """The ends of those whose agent is dead now; a living attempt is adopted instead."""
+        ended = []
+        still_theirs = []
+        for fire in self._theirs:
+            if self._lives(fire.token):
+                still_theirs.append(fire)
+                continue
+            plan = plans.get(fire.routine)
+            if self._attempt_lives(fire):
+                self._adopt(fire, plan.routine.timeout if plan else None)
+                self._adopted(fire)
+            else:
+                ended.append((fire, End(fire.fire, Outcome.LOST, Reason.OWNER_KILLED, now)))
+        self._theirs = still_theirs
+        return ended
+
+    def _attempt_lives(self, fire: OpenFire) -> bool:
+        if fire.process is None:  # claimed, never known to have started
+            return False
+        match self._processes.observe(fire.process):
+            case Observed.RUNNING | Observed.STOPPED:
+                return True
+            case Observed.GONE:
+                return False
+            case Observed.UNKNOWN:  # the routine's lock still keeps a living one from overlapping
+                return False
+
+
+def rerun_of(fire: OpenFire, token: str) -> Request:
+    """The second try of a lost fire whose routine says `rerun_lost: true`; its id can win only once."""
+    return Request(f"rerun-{fire.fire}", fire.routine, fire.slot, Trigger.RETRY, token)
+
+
+def absences_since(
+    record: TermRecord, boot: str, booted_at: Instant, now: Instant
+) -> list[tuple[Instant, Instant, Reason]]:
+    """Where the time went since the last owner was seen: (since, until, reason).
+
+    Another boot id means that the machine was off in between; up to when, only the boot time tells, which is
+    good enough for a reason and never an identity.
+    """
+    since = record.seen_until if record.ended_at is None else max(record.seen_until, record.ended_at)
+    if record.process.boot == boot or booted_at <= since:
+        return [(since, now, Reason.NOT_RUNNING)]
+    return [(since, booted_at, Reason.OFF), (booted_at, now, Reason.NOT_RUNNING)]
+
+
+def ended_under_the_old_schedule(
+    account: Account, plan: Plan | None, now: Instant, absences: Iterable[tuple[Instant, Instant, Reason]]
+) -> list[Entry]:
+    """Slots up to now of a routine that is not in force any more as it was: they end as missed.
+
+    Nothing when the same schedule stays in force (the next pass accounts for it) or was disabled.
+    """
+    known = account.in_force
+    if not known.enabled or (plan is not None and _same_schedule(account, plan)):
+        return []
+    try:
+        timetable = Timetable(parse_schedule(known.schedule), zone_named(known.timezone))
+    except (ScheduleError, UnknownZone):  # written by another version, or a zone that the machine lost
+        return []
+    entries = []
+    mark = account.accounted_until
+    for since, until, reason in absences:
+        after, last = max(mark, since), min(until, now)
+        if last > after and (count := timetable.count_between(after, last)):
+            first, newest = timetable.next_after(after), timetable.latest_until(last)
+            assert first is not None
+            assert newest is not None
+            entries.append(Entry(known.routine, first, newest, count, Outcome.MISSED, reason))
+    return entries
+
+
+def written_off(account: Account, timetable: Timetable, now: Instant) -> Entry | None:
+    """Everything up to now of one routine as `missed(ledger)`: the rows that would tell are lost.
+
+    Counted from the routine's mark; from a day before now when the mark itself is new.
+    """
+    after = account.accounted_until if account.accounted_until < now else Instant(now - DAY)
+    count = timetable.count_between(after, now)
+    if not count:
+        return None
+    first, last = timetable.next_after(after), timetable.latest_until(now)
+    assert first is not None
+    assert last is not None
+    return Entry(account.in_force.routine, first, last, count, Outcome.MISSED, Reason.LEDGER)
+
+
+def _same_schedule(account: Account, plan: Plan) -> bool:
+    known = account.in_force
+    return (
+        plan.routine.enabled
+        and known.schedule == plan.routine.schedule.text
+        and known.timezone == plan.routine.timezone
+        and known.jitter == plan.routine.jitter
+    )

@@ -1,0 +1,125 @@
+"""The command `ankita-agent`: finds the command asked for, runs it, and turns faults into text and exit status."""
+
+import importlib
+import os
+import sys
+import traceback
+from difflib import get_close_matches
+
+import click
+
+from ankita_agent import __version__
+from ankita_agent.core.errors import AnkitaError
+
+COMMANDS = {
+    "run": "Own the state directory and fire its routines.",
+    "status": "How agent and routines are doing.",
+    "list": "All routines: next, left, last, outcome.",
+    "next": "The slots to come.",
+    "history": "How slots ended, newest first.",
+    "logs": "The output of a run.",
+    "trigger": "Run a routine now.",
+    "check": "Say what is wrong with a routines.yaml.",
+}
+"""Each is found in the module cli/<name>.py and imported only when used: a command must start fast."""
+
+_ANSWERS = {
+    "timers": "the list of what comes next is: ankita-agent list",
+    "ps": "what runs now is in: ankita-agent status",
+    "reload": "nothing to do: a saved routines.yaml is in force within two seconds; see: ankita-agent status",
+    "validate": "to see what is wrong with a file: ankita-agent check",
+    "show": "to see one routine: ankita-agent status ROUTINE",
+    "enable": "set `enabled: true` in routines.yaml; the service is enabled by: systemctl --user enable ankita-agent",
+    "disable": "set `enabled: false` in routines.yaml; the service is disabled by: systemctl --user disable ankita-agent",
+    "log": "the output of a run: ankita-agent logs ROUTINE",
+    "start": "to own and fire in this terminal: ankita-agent run",
+}
+"""What fingers type, and what was meant."""
+
+
+class Commands(click.Group):
+    """Commands that are imported when they are asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """In the order in which people need them."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of that name, or None."""
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"ankita_agent.cli.{cmd_name}")
+        command = module.command
+        assert isinstance(command, click.Command)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command, or say what was probably meant."""
+        name = args[0]
+        if name not in COMMANDS and not name.startswith("-"):
+            near = get_close_matches(name, COMMANDS, n=1)
+            hint = _ANSWERS.get(name) or (
+                f"did you mean: ankita-agent {near[0]}" if near else "see: ankita-agent --help"
+            )
+            raise click.UsageError(f"there is no command {name!r}; {hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list of commands, without importing any."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="ankita-agent")
+def ankita_agent() -> None:
+    """Run your routines on time, each slot at most once, and account for every one.
+
+    \b
+    Example:
+      ankita-agent check && ankita-agent run
+    """
+
+
+def main() -> None:
+    """Run the command line and exit with its status."""
+    sys.exit(run_command(sys.argv[1:]))
+
+
+def run_command(arguments: list[str]) -> int:
+    """Run one command and return its exit status; every fault has been told on stderr then."""
+    try:
+        result = ankita_agent.main(arguments, prog_name="ankita-agent", standalone_mode=False)
+        sys.stdout.flush()
+    except click.ClickException as fault:
+        fault.show()
+        return 2
+    except click.Abort:
+        return 130
+    except AnkitaError as fault:
+        click.echo(f"ankita-agent: {fault}", err=True)
+        return fault.exit_code
+    except BrokenPipeError:
+        from ankita_agent.cli.output import end_quietly
+
+        end_quietly()
+        return 141
+    except Exception as fault:  # noqa: BLE001 - the last line of defence turns a bug into a report
+        return _our_fault(fault)
+    return result if isinstance(result, int) else 0
+
+
+def _our_fault(fault: Exception) -> int:
+    place = traceback.extract_tb(fault.__traceback__)[-1]
+    click.echo(
+        f"ankita-agent: a fault of ankita-agent itself: {type(fault).__name__}: {fault}\n"
+        f"  observed in {os.path.basename(place.filename)}:{place.lineno}, version {__version__}\n"
+        "  nothing that the ledger holds is lost\n"
+        "  see all of it by setting ANKITA_DEBUG=1, and please report it",
+        err=True,
+    )
+    if os.environ.get("ANKITA_DEBUG"):
+        traceback.print_exception(fault)
+    return 70

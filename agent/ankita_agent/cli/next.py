@@ -1,0 +1,71 @@
+"""`ankita-agent next`."""
+
+import os
+
+import click
+
+from ankita_agent.app.inspection import look
+from ankita_agent.app.queries import next_document, timetable_of
+from ankita_agent.cli.output import json_option, print_json, print_table
+from ankita_agent.cli.status import no_such_routine
+from ankita_agent.core.errors import WrongUse
+from ankita_agent.core.instants import Instant, parse_instant
+from ankita_agent.core.schedule import Timetable
+from ankita_agent.wiring import Outlook, ThisUser, find_this_user, look_at_processes, looking, read_routines
+
+
+@click.command("next")
+@click.argument("routine", required=False)
+@click.option("--from", "start", metavar="INSTANT", help="The slots after this instant instead of now (RFC 3339).")
+@click.option("--count", "-n", type=click.IntRange(1, 10_000), default=10, show_default=True, help="How many slots.")
+@json_option
+def command(routine: str | None, start: str | None, count: int, as_json: bool) -> int:
+    """The slots to come: of the routines in force, or of routines.yaml while no agent runs.
+
+    A slot says in its note when the clocks change around it.
+
+    \b
+    Example:
+      ankita-agent next backup --from 2026-10-24T00:00:00+02:00 --count 3
+    """
+    user = find_this_user(dict(os.environ))
+    with looking(user.places) as outlook:
+        after = outlook.clock.now() if start is None else _instant(start)
+        plans = _plans(outlook, user)
+    if routine is not None:
+        known = [name for name, _, _ in plans]
+        plans = [plan for plan in plans if plan[0] == routine]
+        if not plans:
+            raise no_such_routine(routine, known)
+    document = next_document(plans, after, count)
+    if as_json:
+        print_json(document)
+    elif document:
+        rows = [[slot["local"], slot["slot"], slot["routine"], slot["note"]] for slot in document]
+        print_table(["LOCAL", "SLOT", "ROUTINE", "NOTE"], rows)
+    else:
+        click.echo("no slot comes", err=True)
+    return 0
+
+
+def _instant(text: str) -> Instant:
+    try:
+        return parse_instant(text)
+    except (ValueError, OverflowError) as error:
+        raise WrongUse(
+            f"--from {text!r} is no instant",
+            fact=str(error),
+            now="nothing was computed",
+            do="write it as RFC 3339: --from 2026-10-25T00:00:00+02:00",
+        ) from None
+
+
+def _plans(outlook: Outlook, user: ThisUser) -> list[tuple[str, Timetable, bool]]:
+    """What the owner has in force; what the file would put in force when nobody owns."""
+    if outlook.state is not None and outlook.ledger is not None:
+        seen = look(outlook.files, outlook.state, look_at_processes(), outlook.clock.awake())
+        if seen.owner is not None:
+            known = [account.in_force for account in outlook.ledger.accounts().values()]
+            tables = [(each.routine, timetable_of(each), each.enabled) for each in known]
+            return [(name, table, enabled) for name, table, enabled in tables if table is not None]
+    return read_routines(user)

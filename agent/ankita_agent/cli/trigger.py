@@ -1,0 +1,140 @@
+"""`ankita-agent trigger`."""
+
+import os
+import secrets
+import time
+
+import click
+
+from ankita_agent.app.inspection import look
+from ankita_agent.app.requests import Request, Requests
+from ankita_agent.cli.status import no_such_routine
+from ankita_agent.core.durations import format_duration, parse_duration
+from ankita_agent.core.errors import NotRunning, SomeoneElseOwns, WrongUse
+from ankita_agent.core.health import describe
+from ankita_agent.core.instants import SECOND, Duration, Monotonic
+from ankita_agent.core.outcomes import Outcome, Trigger
+from ankita_agent.core.rows import HistoryRow
+from ankita_agent.ports.ledger import LedgerReader
+from ankita_agent.wiring import Outlook, find_this_user, look_at_processes, looking
+
+_LOOK_EVERY = 0.02  # seconds between two looks at the ledger
+_TAKEN_UP_WITHIN = Duration(10 * SECOND)
+
+
+@click.command("trigger")
+@click.argument("routine")
+@click.option("--wait", is_flag=True, help="Wait for its end, and end with its outcome.")
+@click.option("--timeout", metavar="DUR", help="Wait no longer than this, as in 30s or 10m.")
+def command(routine: str, wait: bool, timeout: str | None) -> int:
+    """Run a routine now, through the owner, beside its schedule.
+
+    Neither the next slot nor its schedule change. It obeys overlap: while the routine runs it is skipped.
+
+    \b
+    Exit status: 0 started (with --wait: succeeded), 1 it did not succeed, 3 no agent
+    runs, 4 no such routine, 75 skipped, or not ended within --timeout.
+
+    \b
+    Example:
+      ankita-agent trigger backup --wait
+    """
+    patience = _patience(timeout)
+    user = find_this_user(dict(os.environ))
+    with looking(user.places) as outlook:
+        request = _ask(outlook, routine)
+        row = _taken_up(outlook, request, patience, wait=wait)
+        if row is None:
+            click.echo(f"{routine}: waits until another run has ended; see: ankita-agent status", err=True)
+            return 0
+        if not wait or row.outcome is not None:
+            return _say(row, waited=wait)
+        return _say(_ended(outlook, row, patience), waited=True)
+
+
+def _patience(timeout: str | None) -> Duration | None:
+    if timeout is None:
+        return None
+    try:
+        return parse_duration(timeout)
+    except ValueError as error:
+        raise WrongUse(f"--timeout: {error}", now="nothing was started", do="write for example --timeout 30s") from None
+
+
+def _ask(outlook: Outlook, routine: str) -> Request:
+    known = list(outlook.ledger.accounts()) if outlook.ledger else []
+    owner = None
+    if outlook.state is not None:
+        owner = look(outlook.files, outlook.state, look_at_processes(), outlook.clock.awake()).owner
+    if owner is None or outlook.state is None:
+        raise NotRunning(
+            f"cannot run {routine!r}: no agent runs",
+            now="nothing was started: the owner alone starts runs",
+            do="start it: ankita-agent run    or as a service: systemctl --user start ankita-agent",
+        )
+    if routine not in known:
+        raise no_such_routine(routine, known)
+    request = Request(
+        secrets.token_hex(8), routine, outlook.clock.now(), Trigger.MANUAL, owner.claim.card.token
+    )
+    Requests(outlook.files, outlook.state).ask(request)
+    return request
+
+
+def _taken_up(outlook: Outlook, request: Request, patience: Duration | None, *, wait: bool) -> HistoryRow | None:
+    """The row of the request; None when the owner has it and lets it wait for room."""
+    assert outlook.ledger is not None
+    limit = _TAKEN_UP_WITHIN if not wait else patience
+    row = _when(outlook, limit, lambda ledger: ledger.fire_of_request(request.id))
+    if row is None and wait:
+        assert outlook.state is not None
+        withdrawn = Requests(outlook.files, outlook.state).withdraw(request.id)
+        raise _too_long(request.routine, patience, "and was taken back" if withdrawn else "and may still start")
+    return row
+
+
+def _ended(outlook: Outlook, row: HistoryRow, patience: Duration | None) -> HistoryRow:
+    def ended(ledger: LedgerReader) -> HistoryRow | None:
+        now = ledger.row(row.fire)
+        return now if now is not None and now.outcome is not None else None
+
+    found = _when(outlook, patience, ended)
+    if found is None:
+        raise _too_long(row.routine, patience, "and goes on")
+    return found
+
+
+def _when(outlook: Outlook, limit: Duration | None, found: object) -> HistoryRow | None:
+    assert callable(found)
+    assert outlook.ledger is not None
+    end = None if limit is None else Monotonic(outlook.clock.awake() + limit)
+    while True:
+        row = found(outlook.ledger)
+        if row is not None:
+            assert isinstance(row, HistoryRow)
+            return row
+        if end is not None and outlook.clock.awake() >= end:
+            return None
+        time.sleep(_LOOK_EVERY)
+
+
+def _too_long(routine: str, patience: Duration | None, state: str) -> SomeoneElseOwns:
+    return SomeoneElseOwns(
+        f"routine {routine!r} did not end within {format_duration(patience or 0)}",
+        now=f"it had not ended {state}",
+        do=f"follow it: ankita-agent logs {routine} --follow",
+    )
+
+
+def _say(row: HistoryRow, *, waited: bool) -> int:
+    if row.outcome is None:
+        click.echo(f"{row.routine}: fire {row.fire} started; follow it: ankita-agent logs {row.routine} --follow")
+        return 0
+    click.echo(f"{row.routine}: fire {row.fire} {describe(row)}" + (f": {row.detail}" if row.detail else ""))
+    match row.outcome:
+        case Outcome.SUCCEEDED:
+            return 0
+        case Outcome.SKIPPED:
+            return 75
+        case _:
+            return 1 if waited or row.outcome is Outcome.FAILED else 0

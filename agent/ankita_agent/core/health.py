@@ -1,0 +1,83 @@
+"""How a routine is doing, from its latest slots.
+
+`stalled` is the loud one: the last three slots that came due all ended without success, whatever the reasons.
+Three skips behind a dead lock are as bad as three failures; a row of skips is never shown as success.
+tests/unit/test_health.py holds it.
+"""
+
+from ankita_agent.core.durations import approximate
+from ankita_agent.core.instants import Duration, Instant
+from ankita_agent.core.outcomes import Health, Outcome, Reason
+from ankita_agent.core.rows import HistoryRow, RoutineSummary
+
+STALLED_AFTER = 3
+"""Slots in a row without a success."""
+
+_NOBODY_THERE = frozenset({Reason.OFF, Reason.NOT_RUNNING, Reason.CLOCK})
+"""Slots that passed while there was no agent did not come due for it."""
+
+_RAN_BADLY = frozenset({Outcome.FAILED, Outcome.TIMED_OUT, Outcome.LOST})
+
+
+def health_of(
+    summary: RoutineSummary, stale_after: Duration | None, now: Instant, *, just_woke: bool
+) -> tuple[Health, str]:
+    """Health and its reason for a person (empty when ok).
+
+    `just_woke` when the machine has been awake for less than 15 minutes since it last slept: then slots missed
+    asleep do not count yet.
+    """
+    if stale_after is not None:
+        stale = _staleness(summary, stale_after, now)
+        if stale:
+            return Health.STALLED, stale
+    else:
+        stalled = _stall(summary, just_woke=just_woke)
+        if stalled:
+            return Health.STALLED, stalled
+    if summary.last_run is not None and summary.last_run.outcome in _RAN_BADLY:
+        return Health.FAILING, f"the last run {describe(summary.last_run)}"
+    if summary.last is None:
+        return Health.NEW, "no slot has come yet"
+    return Health.OK, ""
+
+
+def describe(row: HistoryRow) -> str:
+    """An ended row in words: `failed (exit status 3)`, `skipped (overlap with fire 12)`."""
+    assert row.outcome is not None
+    if row.outcome is Outcome.FAILED and row.exit_code is not None:
+        return f"failed (exit status {row.exit_code})"
+    if row.signal is not None and row.outcome is Outcome.FAILED:
+        return f"failed (killed by signal {row.signal})"
+    if row.outcome is Outcome.SUCCEEDED or row.reason is None:
+        return row.outcome.value
+    if row.reason is Reason.OVERLAP and row.blocked_by is not None:
+        return f"skipped (overlap with fire {row.blocked_by})"
+    return f"{row.outcome} ({row.reason.replace('_', ' ')})"
+
+
+def _staleness(summary: RoutineSummary, stale_after: Duration, now: Instant) -> str:
+    if summary.last_success is None:
+        if summary.last is None or now - summary.last.slot <= stale_after:
+            return ""
+        return f"has never succeeded, and stale_after is {approximate(stale_after)}"
+    age = now - summary.last_success
+    if age <= stale_after:
+        return ""
+    return f"last success {approximate(age)} ago, more than stale_after ({approximate(stale_after)})"
+
+
+def _stall(summary: RoutineSummary, *, just_woke: bool) -> str:
+    ended = 0
+    newest: HistoryRow | None = None
+    for row in summary.recent:
+        if row.reason in _NOBODY_THERE or (row.reason is Reason.ASLEEP and just_woke):
+            continue
+        if row.outcome is Outcome.SUCCEEDED:
+            break
+        newest = newest or row
+        ended += row.count
+    if newest is None or ended < STALLED_AFTER:
+        return ""
+    slots = max(ended, summary.unsuccessful_slots)
+    return f"the last {slots} slots ended without success; the newest {describe(newest)}"

@@ -1,0 +1,294 @@
+"""How what was written becomes a value: one reader for each kind of field of routines.yaml.
+
+A reader takes a node of the tree and the name of its key, and gives the value or raises `Misfit` with every
+problem of that node, each with its own place. `Written` makes the annotation of a field from it, so that
+one field list serves as the model, as the value and as the JSON schema. A value that is no node is in its
+normal form already and passes as it is: this is how defaults are merged in and how code builds a routine.
+
+tests/unit/test_routine_model.py holds it. Rejected: letting pydantic read plain strings and translating its
+messages (they speak of inputs and types, not of what the person wrote, and know no line).
+"""
+
+import re
+import unicodedata
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Any, Final
+
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic_core import core_schema
+
+from ankita_agent.core.durations import LONGEST, format_duration, parse_duration
+from ankita_agent.core.instants import Duration
+from ankita_agent.core.problems import Problem
+from ankita_agent.core.schedule import Schedule, ScheduleError, parse_schedule
+from ankita_agent.core.tree import NODES, Kind, Mapping, Node, Scalar, Sequence
+from ankita_agent.core.zones import UnknownZone, zone_named
+
+LONGEST_NAME: Final = 64
+NAME_PATTERN: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_WHOLE_NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,17}")
+_FLAGS: Final = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+_LONGEST_SHOWN: Final = 60
+_LONGEST_SCHEDULE: Final = 500
+
+
+class Misfit(ValueError):
+    """What was written does not fit its field; `problems` says all that is wrong with it."""
+
+    def __init__(self, *problems: Problem) -> None:
+        super().__init__("; ".join(problem.problem for problem in problems))
+        self.problems = problems
+
+
+class Written:
+    """The annotation of a field: how it is read from a node, and its JSON schema.
+
+    `read` takes the node and the key, and the value of the earlier field `after` where one is named.
+    """
+
+    def __init__(self, read: Callable[..., Any], schema: dict[str, Any], after: str | None = None) -> None:
+        self.read, self.schema, self.after = read, schema, after
+
+    def __get_pydantic_core_schema__(
+        self, source: object, handler: GetCoreSchemaHandler
+    ) -> core_schema.CoreSchema:
+        return core_schema.with_info_plain_validator_function(self._value_of)
+
+    def __get_pydantic_json_schema__(
+        self, core: core_schema.CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        return dict(self.schema)
+
+    def _value_of(self, written: object, info: core_schema.ValidationInfo[Any]) -> object:
+        if not isinstance(written, NODES):
+            return written
+        key = info.field_name or ""
+        return (
+            self.read(written, key)
+            if self.after is None
+            else self.read(written, key, info.data.get(self.after))
+        )
+
+
+def misfit(node: Node, problem: str, fix: str, offset: int = 0) -> Misfit:
+    """A single problem at a node, `offset` characters into it."""
+    return Misfit(Problem(node.line, node.column + offset, problem, fix))
+
+
+def shown(text: str) -> str:
+    """A value as a message shows it: quoted, on one line, not too long."""
+    return repr(text if len(text) <= _LONGEST_SHOWN else text[: _LONGEST_SHOWN - 1] + "…")
+
+
+def kind_of(node: Node) -> str:
+    """What a node is, in plain words."""
+    match node:
+        case Scalar():
+            return "nothing" if node.null else "a single value"
+        case Mapping():
+            return "a mapping"
+        case Sequence():
+            return "a list"
+
+
+def written_text(node: Node, key: str, example: str) -> Scalar:
+    """The scalar that `node` must be.
+
+    Raises Misfit for a list, a mapping, nothing, and for what no process can be given.
+    """
+    if not isinstance(node, Scalar):
+        raise misfit(node, f"`{key}` takes a single value and holds {kind_of(node)}", f"write: {example}")
+    if node.null:
+        raise misfit(node, f"`{key}` has no value", f"write: {example}, or leave the key out")
+    refuse_unusable(node, key)
+    return node
+
+
+def refuse_unusable(node: Scalar, key: str) -> None:
+    """Raise Misfit for a NUL or half a surrogate pair: neither can be handed to a process (execve(2))."""
+    if "\0" in node.text:
+        raise misfit(node, f"`{key}` holds a NUL character", "leave out the \\0")
+    if not node.text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in node.text):
+        raise misfit(
+            node,
+            f"`{key}` holds half of a surrogate pair",
+            "write the character itself, or \\U with 8 digits",
+        )
+
+
+def read_text(node: Node, key: str) -> str:
+    """Any text that is not empty."""
+    scalar = written_text(node, key, f"{key}: some text")
+    if not scalar.text.strip():
+        raise misfit(node, f"`{key}` is empty", "write some text, or leave the key out")
+    return scalar.text
+
+
+def duration_between(
+    shortest: int, longest: int = LONGEST, none: bool = False
+) -> Callable[[Node, str], Duration | None]:
+    """A reader of durations within these bounds (inclusive); with `none` the word means no limit."""
+
+    def read(node: Node, key: str) -> Duration | None:
+        scalar = written_text(node, key, f"{key}: 30m" + (f" (or {key}: none)" if none else ""))
+        if none and scalar.text == "none":
+            return None
+        try:
+            span = parse_duration(scalar.text[:_LONGEST_SHOWN])
+        except ValueError as error:
+            problem, _, fix = str(error).partition("; ")
+            raise misfit(node, f"`{key}`: {problem}", fix) from None
+        if not shortest <= span <= longest:
+            bound = "shorter than" if span < shortest else "longer than"
+            limit = format_duration(shortest if span < shortest else longest)
+            without = f", or {key}: none to have no limit" if none else ""
+            raise misfit(
+                node, f"`{key}` {format_duration(span)} is {bound} {limit}", f"write {key}: {limit}{without}"
+            )
+        return span
+
+    return read
+
+
+def whole_between(least: int, most: int) -> Callable[[Node, str], int]:
+    """A reader of whole numbers within these bounds, inclusive."""
+
+    def read(node: Node, key: str) -> int:
+        scalar = written_text(node, key, f"{key}: {max(least, 1)}")
+        return whole_number(scalar, key, least, most)
+
+    return read
+
+
+def whole_number(scalar: Scalar, key: str, least: int, most: int) -> int:
+    """A whole number within these bounds, inclusive. Raises Misfit."""
+    text = scalar.text
+    if text.isdigit() and len(text) > 1 and text.startswith("0"):
+        plain = text.lstrip("0") or "0"
+        raise misfit(
+            scalar,
+            f"`{key}`: {text} begins with 0, which YAML may read as octal",
+            f"write {plain} without the 0",
+        )
+    if not _WHOLE_NUMBER.fullmatch(text):
+        raise misfit(
+            scalar, f"`{key}`: {shown(text)} is not a whole number", f"write a number from {least} to {most}"
+        )
+    if not least <= int(text) <= most:
+        raise misfit(
+            scalar, f"`{key}`: {text} is not from {least} to {most}", f"write a number from {least} to {most}"
+        )
+    return int(text)
+
+
+def read_flag(node: Node, key: str) -> bool:
+    """Yes or no, in YAML's six words for it."""
+    scalar = written_text(node, key, f"{key}: true")
+    try:
+        return _FLAGS[scalar.text.lower()]
+    except KeyError:
+        raise misfit(
+            node, f"`{key}`: {shown(scalar.text)} is neither yes nor no", f"write {key}: true or {key}: false"
+        ) from None
+
+
+def choice_of(words: type[StrEnum]) -> Callable[[Node, str], StrEnum]:
+    """A reader of one of the words of a closed set."""
+
+    def read(node: Node, key: str) -> StrEnum:
+        known = ", ".join(words)
+        scalar = written_text(node, key, f"{key}: {next(iter(words))}")
+        try:
+            return words(scalar.text)
+        except ValueError:
+            raise misfit(
+                node, f"`{key}`: {shown(scalar.text)} is not one of: {known}", f"write one of: {known}"
+            ) from None
+
+    return read
+
+
+def read_schedule(node: Node, key: str) -> Schedule:
+    """A schedule in any of its forms."""
+    scalar = written_text(node, key, f"{key}: weekdays 08:00")
+    if len(scalar.text) > _LONGEST_SCHEDULE:
+        raise misfit(node, f"`{key}` has {len(scalar.text)} characters", f"write: {key}: weekdays 08:00")
+    try:
+        return parse_schedule(scalar.text)
+    except ScheduleError as error:
+        inside = 0 if scalar.kind is Kind.BLOCK or scalar.line != scalar.end_line else (error.offset or 0)
+        quote = 1 if inside and scalar.kind is Kind.QUOTED else 0
+        raise misfit(node, error.problem, error.fix, inside + quote) from None
+
+
+def read_zone(node: Node, key: str) -> str:
+    """The name of a time zone that this machine knows."""
+    scalar = written_text(node, key, f"{key}: Europe/Berlin")
+    try:
+        zone_named(scalar.text)
+    except UnknownZone as error:
+        raise misfit(node, error.problem, error.fix) from None
+    return scalar.text
+
+
+def read_directory(node: Node, key: str) -> str:
+    """A path; a bare `~`, which YAML reads as nothing, is the home directory."""
+    if isinstance(node, Scalar) and node.text == "~":
+        return node.text
+    return read_path(node, key)
+
+
+def read_path(node: Node, key: str) -> str:
+    """A path: absolute, relative to the home directory, or beginning with `~/`."""
+    scalar = written_text(node, key, f"{key}: ~/some/path")
+    if not scalar.text.strip():
+        raise misfit(node, f"`{key}` is empty", f"write a path, as in {key}: ~/some/path")
+    if scalar.text.startswith("~") and not scalar.text.startswith("~/"):
+        raise misfit(
+            node,
+            f"`{key}`: {shown(scalar.text)} names the home of another user",
+            "write the whole path, or ~/ for yours",
+        )
+    if "$" in scalar.text:
+        raise misfit(
+            node,
+            f"`{key}`: {shown(scalar.text)} holds a variable, and no shell reads this value",
+            "write the path itself; ~/ stands for your home directory",
+        )
+    return scalar.text
+
+
+def read_shell(node: Node, key: str) -> str:
+    """The program that runs a `run` written as a string, as `PROGRAM -c TEXT`."""
+    scalar = written_text(node, key, f"{key}: /bin/bash")
+    if not scalar.text or any(letter.isspace() for letter in scalar.text):
+        raise misfit(
+            node,
+            f"`{key}`: {shown(scalar.text)} is not the path of one program",
+            f"write {key}: /bin/bash; for options write run as a list: [/bin/bash, -eu, -c, 'the command']",
+        )
+    return scalar.text
+
+
+def refuse_name(name: Scalar) -> None:
+    """Raise Misfit unless the scalar can name a routine: it becomes part of file names and of commands."""
+    if _NAME.fullmatch(name.text):
+        return
+    ascii_only = unicodedata.normalize("NFKD", name.text).encode("ascii", "ignore").decode()
+    slug = re.sub(r"[^A-Za-z0-9._-]+", "-", ascii_only).strip("-._")[:LONGEST_NAME]
+    hint = (
+        f"write for instance {slug}"
+        if slug and _NAME.fullmatch(slug)
+        else "write for instance morning-briefing"
+    )
+    why = (
+        f"is longer than {LONGEST_NAME} characters"
+        if len(name.text) > LONGEST_NAME
+        else "cannot name a routine"
+    )
+    rule = (
+        f"a name is letters (a-z), digits, - _ and . (up to {LONGEST_NAME}), beginning with a letter or digit"
+    )
+    raise misfit(name, f"{shown(name.text)} {why}", f"{hint}; {rule}")

@@ -1,0 +1,140 @@
+"""How the readings of a run come to be: its command, its environment, the exit statuses that are a success.
+
+As core/readings.py, for values made of several parts, each part with problems of its own.
+"""
+
+import re
+from typing import Final
+
+from ankita_agent.core.problems import Problem
+from ankita_agent.core.readings import (
+    Misfit,
+    kind_of,
+    misfit,
+    refuse_unusable,
+    shown,
+    whole_number,
+    written_text,
+)
+from ankita_agent.core.tree import Mapping, Node, Scalar, Sequence
+
+STANDARD_SHELL: Final = "/bin/sh"
+_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_OURS: Final = re.compile(r"ANKITA_|(?:NOTIFY_SOCKET$|WATCHDOG_|LISTEN_)")
+
+
+def read_statuses(node: Node, key: str) -> tuple[int, ...]:
+    """One exit status or a list of them, ascending and each once."""
+    nodes = node.items if isinstance(node, Sequence) else (node,)
+    problems: list[Problem] = []
+    found = set()
+    for each in nodes:
+        try:
+            found.add(whole_number(written_text(each, key, f"{key}: [0, 1]"), key, 0, 255))
+        except Misfit as error:
+            problems += error.problems
+    if not nodes:
+        problems.append(Problem(node.line, node.column, f"`{key}` is an empty list", f"write {key}: 0"))
+    if problems:
+        raise Misfit(*problems)
+    return tuple(sorted(found))
+
+
+def read_environment(node: Node, key: str) -> dict[str, str]:
+    """Variables with their values as written: `no` is the text no, 0755 is 0755, nothing the empty text."""
+    if isinstance(node, Scalar) and node.null:
+        return {}
+    if not isinstance(node, Mapping):
+        raise misfit(
+            node,
+            f"`{key}` takes names with values and holds {kind_of(node)}",
+            f"write: {key}: {_as_pairs(node)}",
+        )
+    problems: list[Problem] = []
+    variables = {}
+    for name, value in node.pairs:
+        try:
+            _refuse_variable(name)
+            variables[name.text] = _variable_value(name.text, value)
+        except Misfit as error:
+            problems += error.problems
+    if problems:
+        raise Misfit(*problems)
+    return variables
+
+
+def _as_pairs(node: Node) -> str:
+    """What a list of NAME=value would be as a mapping, for a message."""
+    items = node.items if isinstance(node, Sequence) else (node,)
+    texts = [item.text for item in items if isinstance(item, Scalar) and "=" in item.text]
+    pairs = [": ".join(text.split("=", 1)) for text in texts] or ["NAME: value"]
+    return "{" + ", ".join(pairs[:3]) + (", …" if len(pairs) > 3 else "") + "}"
+
+
+def _refuse_variable(name: Scalar) -> None:
+    if not _VARIABLE.fullmatch(name.text):
+        fitting = re.sub(r"[^A-Za-z0-9_]", "_", name.text) if name.text.isascii() else ""
+        hint = f", as in {fitting}" if _VARIABLE.fullmatch(fitting) else ""
+        raise misfit(
+            name,
+            f"{shown(name.text)} is not the name of a variable",
+            f"use letters, digits and _, not beginning with a digit{hint}",
+        )
+    if _OURS.match(name.text):
+        raise misfit(
+            name, f"{name.text} is set or taken out by the agent for every run", "choose another name"
+        )
+
+
+def _variable_value(name: str, value: Node) -> str:
+    if not isinstance(value, Scalar):
+        raise misfit(
+            value,
+            f"the variable {name} takes one text and holds {kind_of(value)}",
+            f"write {name}: 'the text'",
+        )
+    refuse_unusable(value, name)
+    return value.text
+
+
+def read_command(node: Node, key: str, shell: str | None) -> tuple[str, ...]:
+    """The argument vector of `run`: a text goes to the shell, a list is taken as it is."""
+    if not isinstance(node, Sequence):
+        scalar = written_text(node, key, f"{key}: the command")
+        if not scalar.text.strip():
+            raise misfit(node, f"`{key}` is empty", f"write the command, as in {key}: ~/bin/backup")
+        return (shell or STANDARD_SHELL, "-c", scalar.text)
+    if not node.items:
+        raise misfit(
+            node, f"`{key}` is an empty list", f"write the program and its arguments: {key}: [echo, hello]"
+        )
+    problems: list[Problem] = []
+    words = []
+    for item in node.items:
+        try:
+            words.append(written_text(item, key, "the argument as a text in quotes").text)
+        except Misfit as error:
+            problems += error.problems
+    if not problems:
+        problems += _program_problems(node.items[0], words[0])
+    if problems:
+        raise Misfit(*problems)
+    return tuple(words)
+
+
+def _program_problems(node: Node, program: str) -> list[Problem]:
+    """What keeps the first word of a list from ever being a program."""
+    if not program.strip():
+        return [
+            Problem(node.line, node.column, "the program of `run` is empty", "write its name or path first")
+        ]
+    if program.startswith("~"):
+        return [
+            Problem(
+                node.line,
+                node.column,
+                f"{shown(program)}: a list is run as it is, and only a shell knows what ~ means",
+                "write the whole path, or write run as a single text",
+            )
+        ]
+    return []

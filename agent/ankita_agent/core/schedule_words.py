@@ -1,0 +1,75 @@
+"""Schedules in words: `daily 08:00`, `weekdays 8:30am`, `mon,thu 18:15`, each short for a cron expression."""
+
+import re
+from difflib import get_close_matches
+from typing import Final
+
+from ankita_agent.core.cron import WEEKDAYS, ScheduleError
+
+_DAY_NAMES: Final = ("sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday")
+_DAYS: Final = {"daily": "*", "weekdays": "1-5", "weekends": "0,6"}
+_DAYS_AND_TIME: Final = re.compile(r"([a-z]+(?:\s*[,-]\s*[a-z]+)*)\s+([0-9].*)", re.IGNORECASE | re.DOTALL)
+_TIME: Final = re.compile(r"([0-9]{1,2})(?::([0-9]{2}))?\s*([ap]m)?", re.IGNORECASE)
+_WRITTEN: Final = {days: word for word, days in _DAYS.items()} | dict(zip("0123456", _DAY_NAMES, strict=True))
+
+
+def cron_of_words(text: str) -> str | None:
+    """The cron expression that the words are short for, or None when the text is not days and a time.
+
+    Raises ScheduleError when it is, and the days or the time are wrong.
+    """
+    match = _DAYS_AND_TIME.fullmatch(text.strip())
+    if not match:
+        return None
+    days, time = "".join(match[1].lower().split()), match[2]
+    if days in _DAYS:
+        days = _DAYS[days]
+    else:
+        names = re.split("([,-])", days)
+        if not all(name in _DAY_NAMES or name in WEEKDAYS for name in names[::2]):
+            return None
+        days = "".join(name[:3] for name in names)
+    hour, minute = parse_time_of_day(time, offset=text.index(time, text.index(match[1]) + len(match[1])))
+    return f"{minute} {hour} * * {days}"
+
+
+def words_of_cron(expression: str) -> str | None:
+    """The words for an expression as `write_cron` gives it, or None when it is more than days and a time."""
+    match = re.fullmatch(r"([0-9]+) ([0-9]+) \* \* (\S+)", expression)
+    if not match or match[3] not in _WRITTEN:
+        return None
+    return f"{_WRITTEN[match[3]]} {int(match[2]):02}:{int(match[1]):02}"
+
+
+def parse_time_of_day(text: str, offset: int = 0) -> tuple[int, int]:
+    """Hour and minute of `08:00`, `8:30`, `8:30am` or `8am`. Raises ScheduleError with how to write it."""
+    match = _TIME.fullmatch(text)
+    hour, minute = (int(match[1]), int(match[2] or 0)) if match else (0, 0)
+    half = (match[3] or "").lower() if match else ""
+    problem, fix = f"{text!r} is not a time of day", "write it as 08:30 or 8:30am"
+    if match and minute > 59:
+        problem = f"the minute must be 0 to 59, got {match[2]}"
+    elif match and half and not 1 <= hour <= 12:
+        problem = f"with {half} the hour must be 1 to 12, got {hour}"
+        fix = f"write {hour:02}:{minute:02}" if hour < 24 else fix
+    elif match and hour > 23:
+        problem = f"the hour must be 0 to 23, got {hour}"
+        fix = "midnight is 00:00" if (hour, minute) == (24, 0) else fix
+    elif match and not half and match[2] is None:
+        fix = f"write {hour:02}:00, or {hour % 12 or 12}{'pm' if hour > 11 else 'am'}"
+    elif match:
+        return (hour % 12 + (12 if half == "pm" else 0), minute) if half else (hour, minute)
+    elif seconds := re.fullmatch(r"([0-9]{1,2}:[0-9]{2}):[0-9]{2}", text):
+        fix = f"write {seconds[1]}: a time of day has no seconds"
+    elif re.search(r"\s(?:UTC|[A-Z]\w*/\S+)$", text):
+        fix = "write the zone under `timezone:`"
+    elif "," in text or " " in text:
+        fix = "write one time; several with the same minute are one cron expression: 0 8,18 * * *"
+    raise ScheduleError(problem, fix, value=text, offset=offset)
+
+
+def nearest_days(word: str) -> str | None:
+    """The word for days that is most like this one: `weekday` gives `weekdays`, `tues` gives `tuesday`."""
+    if word[:3] in WEEKDAYS and word.isalpha():
+        return _DAY_NAMES[WEEKDAYS.index(word[:3])]
+    return next(iter(get_close_matches(word, (*_DAYS, *_DAY_NAMES), n=1, cutoff=0.75)), None)

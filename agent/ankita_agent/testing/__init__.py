@@ -1,0 +1,1 @@
+"""Fakes that pass the contract suites of their real adapters. Shipped: `simulate` uses them too."""

@@ -1,0 +1,221 @@
+"""Puts the agent and the commands together for this machine: the only module that knows both sides. No logic."""
+
+import os
+import secrets
+import socket
+import time
+from collections.abc import Callable, Iterator, MutableMapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from ankita_agent import __version__
+from ankita_agent.adapters.machine import home_of_user, local_zone, machine_name, manager_of, user_facts
+from ankita_agent.adapters.posix_files import PosixFiles
+from ankita_agent.adapters.state_directory import cannot_write, prepare_state_directory
+from ankita_agent.adapters.system_clock import SystemClock
+from ankita_agent.app.places import Places, find_places
+from ankita_agent.core.errors import LedgerDamaged
+from ankita_agent.ports.clock import Clock
+from ankita_agent.ports.files import Descriptor, Files
+from ankita_agent.core.schedule import Timetable
+from ankita_agent.core.zones import zone_named
+from ankita_agent.ports.ledger import LedgerReader
+from ankita_agent.ports.outputs import Outputs
+from ankita_agent.ports.processes import Processes
+
+
+@dataclass(frozen=True, slots=True)
+class ThisUser:
+    """Who runs the command, and where their things are."""
+
+    places: Places
+    home: str
+    environment: MutableMapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class AgentOptions:
+    """How `run` was asked to run. `umask` is what attempts get."""
+
+    standby: bool
+    inherit_environment: bool
+    in_terminal: bool
+    umask: int
+
+
+def find_this_user(environment: MutableMapping[str, str]) -> ThisUser:
+    """The user we run as, with a copy of the environment that may be taken apart."""
+    home = home_of_user()
+    return ThisUser(find_places(environment, home), home, environment)
+
+
+def run_agent(user: ThisUser, options: AgentOptions, tell: Callable[[str], None]) -> int:
+    """Run the agent until it ends; its exit status. Raises AnkitaError where it cannot begin."""
+    import signal
+
+    from ankita_agent.adapters.attempt_outputs import AttemptOutputs
+    from ankita_agent.adapters.linux_wakeups import LinuxWakeups
+    from ankita_agent.adapters.posix_env_files import PosixEnvFiles
+    from ankita_agent.adapters.posix_processes import PosixProcesses
+    from ankita_agent.adapters.routine_files import LastGoodFile, RoutineFile
+    from ankita_agent.adapters.sd_notify import find_manager
+    from ankita_agent.adapters.sqlite_ledger import open_owner, set_aside
+    from ankita_agent.adapters.yaml_files import LARGEST, read_document
+    from ankita_agent.app.agent import Agent
+    from ankita_agent.app.claim import Card
+    from ankita_agent.app.owner import OWN, Owner
+    from ankita_agent.app.report import Report, write_report
+    from ankita_agent.app.reporter import Reporter
+    from ankita_agent.app.requests import REQUESTS, Requests
+    from ankita_agent.app.routines import Routines
+    from ankita_agent.app.runner import Runner, Surroundings
+    from ankita_agent.app.seat import Opened
+    from ankita_agent.app.world import Manner, World
+    from ankita_agent.core.environment import service_environment
+    from ankita_agent.core.routine_file import judge
+
+    places = user.places
+    files, clock = PosixFiles(), SystemClock()
+    wakeups = LinuxWakeups((signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGTSTP))
+    manager = manager_of(user.environment)
+    base = dict(user.environment) if options.inherit_environment else service_environment(user_facts())
+    readiness = find_manager(user.environment, os.getpid())
+    processes = PosixProcesses(options.umask)
+    zone = local_zone()
+
+    def open_ledger() -> Opened:
+        try:
+            return Opened(open_owner(places.ledger), None)
+        except LedgerDamaged:
+            aside = set_aside(places.ledger, time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()))
+            return Opened(open_owner(places.ledger), aside)
+
+    prepare_state_directory(places.state)
+    try:
+        state = files.open_directory(places.state)
+        card = Card(
+            secrets.token_hex(16),
+            processes.this_process(),
+            os.getuid(),
+            __version__,
+            manager,
+            socket.gethostname(),
+        )
+        owner = Owner(files, state, places.state, card)
+        own = files.open_directory_at(state, OWN)
+        files.make_directory(state, RUN)
+        runner = Runner(
+            processes,
+            AttemptOutputs(state),
+            files,
+            clock,
+            files.open_directory_at(state, RUN),
+            Surroundings(base, user.home, PosixEnvFiles()),
+        )
+
+        def publish(report: Report) -> None:
+            write_report(files, own, report)
+
+        reporter = Reporter(
+            tell,
+            publish,
+            readiness,
+            card.token,
+            __version__,
+            inherits_environment=options.inherit_environment,
+        )
+        routines = Routines(
+            RoutineFile(places.routines, LARGEST),
+            LastGoodFile(files, state, LARGEST),
+            lambda content: judge(read_document(content), zone),
+            clock,
+        )
+        agent = Agent(
+            World(clock, wakeups, processes, readiness),
+            Manner(options.standby, options.in_terminal, machine_name(), f"{places.state}/{REQUESTS}"),
+            owner,
+            runner,
+            routines,
+            Requests(files, state),
+            reporter,
+            open_ledger,
+        )
+        return agent.run()
+    except OSError as error:
+        raise cannot_write(places.state, error) from None
+    finally:
+        wakeups.close()
+
+
+RUN = "run"
+"""Where the locks of routines are, below the state directory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """What a reading command looks through. `state` and `ledger` are None where there is none yet."""
+
+    files: Files
+    clock: Clock
+    state: Descriptor | None
+    ledger: LedgerReader | None
+    problem: str | None
+
+
+@contextmanager
+def looking(places: Places) -> Iterator[Outlook]:
+    """Open what there is of the state, to look at it: nothing is made, locked or changed."""
+    from ankita_agent.adapters.sqlite_ledger import open_reader
+    from ankita_agent.core.errors import LedgerTooNew, LedgerUnavailable
+
+    files = PosixFiles()
+    try:
+        state = files.open_directory(places.state)
+    except FileNotFoundError:
+        yield Outlook(files, SystemClock(), None, None, None)
+        return
+    except OSError as error:
+        raise cannot_write(places.state, error) from None
+    ledger: LedgerReader | None = None
+    problem = None
+    try:
+        ledger = open_reader(places.ledger)
+    except (LedgerDamaged, LedgerTooNew, LedgerUnavailable) as fault:
+        problem = str(fault)
+    try:
+        yield Outlook(files, SystemClock(), state, ledger, problem)
+    finally:
+        if ledger is not None:
+            ledger.close()
+        files.close(state)
+
+
+def look_at_processes() -> Processes:
+    """Processes, to observe them."""
+    from ankita_agent.adapters.posix_processes import PosixProcesses
+
+    return PosixProcesses(0o077)
+
+
+def look_at_outputs(outlook: Outlook) -> Outputs:
+    """The outputs of attempts below an open state directory."""
+    from ankita_agent.adapters.attempt_outputs import AttemptOutputs
+
+    assert outlook.state is not None
+    return AttemptOutputs(outlook.state)
+
+
+def read_routines(user: ThisUser) -> list[tuple[str, Timetable, bool]]:
+    """The routines of the file as it stands: (name, slots, enabled). Raises BadConfiguration when it is bad."""
+    from ankita_agent.adapters.routine_files import RoutineFile
+    from ankita_agent.adapters.yaml_files import LARGEST, read_document
+    from ankita_agent.app.preview import preview
+    from ankita_agent.core.routine_file import judge
+
+    zone = local_zone()
+    source = RoutineFile(user.places.routines, LARGEST)
+    file = preview(source, lambda content: judge(read_document(content), zone))
+    return [
+        (routine.name, Timetable(routine.schedule, zone_named(routine.timezone)), routine.enabled)
+        for routine in file.routines
+    ]
