@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Final
 
 from ankita_agent.adapters.sqlite_ledger import memory_ledger, open_owner
-from ankita_agent.core.instants import HOUR, MINUTE, SECOND, Duration, Instant
+from ankita_agent.core.instants import MINUTE, SECOND, Duration, Instant
 from ankita_agent.core.outcomes import Outcome, Reason, Trigger
 from ankita_agent.core.rows import Claim, End, Entry, InForce, ProcessId, Start
 from ankita_agent.ports.ledger import Ledger
@@ -33,12 +33,12 @@ def routine(
     *,
     schedule: str = "every 5m",
     timezone: str = "UTC",
-    jitter: Duration = Duration(0),
+    jitter: int = 0,
     enabled: bool = True,
     meaning: str = "{}",
 ) -> InForce:
     """A routine in force."""
-    return InForce(name, schedule, timezone, jitter, enabled, "", meaning)
+    return InForce(name, schedule, timezone, Duration(jitter), enabled, "", meaning)
 
 
 def seated(ledger: Ledger, *routines: InForce, token: str = "one") -> int:
@@ -113,6 +113,3 @@ def spans(ledger: Ledger) -> list[tuple[float, float, int, Outcome | None]]:
         ((row.slot - MORNING) / MINUTE, (row.until - MORNING) / MINUTE, row.count, row.outcome)
         for row in rows
     ]
-
-
-LATER: Final = Duration(100 * 24 * HOUR)

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ankita_agent import __version__
 from ankita_agent.adapters.machine import home_of_user, local_zone, machine_name, manager_of, user_facts
@@ -15,13 +16,22 @@ from ankita_agent.adapters.state_directory import cannot_write, prepare_state_di
 from ankita_agent.adapters.system_clock import SystemClock
 from ankita_agent.app.places import Places, find_places
 from ankita_agent.core.errors import LedgerDamaged
-from ankita_agent.ports.clock import Clock
-from ankita_agent.ports.files import Descriptor, Files
 from ankita_agent.core.schedule import Timetable
 from ankita_agent.core.zones import zone_named
+from ankita_agent.ports.clock import Clock
+from ankita_agent.ports.files import Descriptor, Files
 from ankita_agent.ports.ledger import LedgerReader
 from ankita_agent.ports.outputs import Outputs
 from ankita_agent.ports.processes import Processes
+from ankita_agent.ports.routine_source import RoutineSource
+
+if TYPE_CHECKING:  # imported where they are used: a reading command must start fast
+    from ankita_agent.app.agent import Agent
+    from ankita_agent.app.routines import Routines
+    from ankita_agent.app.runner import Runner
+    from ankita_agent.app.seat import Opened
+    from ankita_agent.app.world import World
+    from ankita_agent.core.routine_file import Judgement
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,105 +56,114 @@ class AgentOptions:
 def find_this_user(environment: MutableMapping[str, str]) -> ThisUser:
     """The user we run as, with a copy of the environment that may be taken apart."""
     home = home_of_user()
-    return ThisUser(find_places(environment, home), home, environment)
+    return ThisUser(find_places(environment, home, os.getcwd()), home, environment)
 
 
 def run_agent(user: ThisUser, options: AgentOptions, tell: Callable[[str], None]) -> int:
     """Run the agent until it ends; its exit status. Raises AnkitaError where it cannot begin."""
     import signal
 
-    from ankita_agent.adapters.attempt_outputs import AttemptOutputs
     from ankita_agent.adapters.linux_wakeups import LinuxWakeups
-    from ankita_agent.adapters.posix_env_files import PosixEnvFiles
     from ankita_agent.adapters.posix_processes import PosixProcesses
-    from ankita_agent.adapters.routine_files import LastGoodFile, RoutineFile
     from ankita_agent.adapters.sd_notify import find_manager
-    from ankita_agent.adapters.sqlite_ledger import open_owner, set_aside
-    from ankita_agent.adapters.yaml_files import LARGEST, read_document
+    from ankita_agent.app.world import World
+
+    manager = manager_of(user.environment)
+    readiness = find_manager(user.environment, os.getpid())
+    wakeups = LinuxWakeups((signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGTSTP))
+    try:
+        world = World(SystemClock(), wakeups, PosixProcesses(options.umask), readiness)
+        prepare_state_directory(user.places.state)
+        return _build_agent(user, options, world, manager, tell).run()
+    except OSError as error:
+        raise cannot_write(user.places.state, error) from None
+    finally:
+        wakeups.close()
+
+
+def _build_agent(
+    user: ThisUser, options: AgentOptions, world: "World", manager: str | None, tell: Callable[[str], None]
+) -> "Agent":
     from ankita_agent.app.agent import Agent
     from ankita_agent.app.claim import Card
-    from ankita_agent.app.owner import OWN, Owner
+    from ankita_agent.app.owner import Owner
     from ankita_agent.app.report import Report, write_report
     from ankita_agent.app.reporter import Reporter
     from ankita_agent.app.requests import REQUESTS, Requests
-    from ankita_agent.app.routines import Routines
+    from ankita_agent.app.world import Manner
+
+    places, files = user.places, PosixFiles()
+    state = files.open_directory(places.state)
+    process = world.processes.this_process()
+    card = Card(secrets.token_hex(16), process, os.getuid(), __version__, manager, socket.gethostname())
+    owner = Owner(files, state, places.state, card)
+
+    def publish(report: Report) -> None:
+        write_report(files, owner.directory, report)
+
+    inherits = options.inherit_environment
+    return Agent(
+        world,
+        Manner(options.standby, options.in_terminal, machine_name(), f"{places.state}/{REQUESTS}"),
+        owner,
+        _build_runner(user, options, world, files, state),
+        _build_routines(user, world, files, state),
+        Requests(files, state),
+        Reporter(tell, publish, world.readiness, card.token, __version__, inherits_environment=inherits),
+        lambda: _open_ledger(places.ledger),
+    )
+
+
+def _build_runner(
+    user: ThisUser, options: AgentOptions, world: "World", files: Files, state: Descriptor
+) -> "Runner":
+    from ankita_agent.adapters.attempt_outputs import AttemptOutputs
+    from ankita_agent.adapters.posix_env_files import PosixEnvFiles
     from ankita_agent.app.runner import Runner, Surroundings
-    from ankita_agent.app.seat import Opened
-    from ankita_agent.app.world import Manner, World
     from ankita_agent.core.environment import service_environment
+
+    base = dict(user.environment) if options.inherit_environment else service_environment(user_facts())
+    files.make_directory(state, RUN)
+    locks = files.open_directory_at(state, RUN)
+    surroundings = Surroundings(base, user.home, PosixEnvFiles())
+    return Runner(world.processes, AttemptOutputs(state), files, world.clock, locks, surroundings)
+
+
+def _build_routines(user: ThisUser, world: "World", files: Files, state: Descriptor) -> "Routines":
+    from ankita_agent.adapters.routine_files import LastGoodFile
+    from ankita_agent.adapters.yaml_files import LARGEST
+    from ankita_agent.app.routines import Routines
+
+    last_good = LastGoodFile(files, state, LARGEST)
+    return Routines(routine_source(user.places), last_good, routine_judge(), world.clock)
+
+
+def routine_source(places: Places) -> RoutineSource:
+    """The file of routines of these places."""
+    from ankita_agent.adapters.routine_files import RoutineFile
+    from ankita_agent.adapters.yaml_files import LARGEST
+
+    return RoutineFile(places.routines, LARGEST)
+
+
+def routine_judge() -> Callable[[bytes], "Judgement"]:
+    """What judges the bytes of a file of routines on this machine."""
+    from ankita_agent.adapters.yaml_files import read_document
     from ankita_agent.core.routine_file import judge
 
-    places = user.places
-    files, clock = PosixFiles(), SystemClock()
-    wakeups = LinuxWakeups((signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGTSTP))
-    manager = manager_of(user.environment)
-    base = dict(user.environment) if options.inherit_environment else service_environment(user_facts())
-    readiness = find_manager(user.environment, os.getpid())
-    processes = PosixProcesses(options.umask)
     zone = local_zone()
+    return lambda content: judge(read_document(content), zone)
 
-    def open_ledger() -> Opened:
-        try:
-            return Opened(open_owner(places.ledger), None)
-        except LedgerDamaged:
-            aside = set_aside(places.ledger, time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()))
-            return Opened(open_owner(places.ledger), aside)
 
-    prepare_state_directory(places.state)
+def _open_ledger(path: str) -> "Opened":
+    from ankita_agent.adapters.sqlite_ledger import open_owner, set_aside
+    from ankita_agent.app.seat import Opened
+
     try:
-        state = files.open_directory(places.state)
-        card = Card(
-            secrets.token_hex(16),
-            processes.this_process(),
-            os.getuid(),
-            __version__,
-            manager,
-            socket.gethostname(),
-        )
-        owner = Owner(files, state, places.state, card)
-        own = files.open_directory_at(state, OWN)
-        files.make_directory(state, RUN)
-        runner = Runner(
-            processes,
-            AttemptOutputs(state),
-            files,
-            clock,
-            files.open_directory_at(state, RUN),
-            Surroundings(base, user.home, PosixEnvFiles()),
-        )
-
-        def publish(report: Report) -> None:
-            write_report(files, own, report)
-
-        reporter = Reporter(
-            tell,
-            publish,
-            readiness,
-            card.token,
-            __version__,
-            inherits_environment=options.inherit_environment,
-        )
-        routines = Routines(
-            RoutineFile(places.routines, LARGEST),
-            LastGoodFile(files, state, LARGEST),
-            lambda content: judge(read_document(content), zone),
-            clock,
-        )
-        agent = Agent(
-            World(clock, wakeups, processes, readiness),
-            Manner(options.standby, options.in_terminal, machine_name(), f"{places.state}/{REQUESTS}"),
-            owner,
-            runner,
-            routines,
-            Requests(files, state),
-            reporter,
-            open_ledger,
-        )
-        return agent.run()
-    except OSError as error:
-        raise cannot_write(places.state, error) from None
-    finally:
-        wakeups.close()
+        return Opened(open_owner(path), None)
+    except LedgerDamaged:
+        aside = set_aside(path, time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()))
+        return Opened(open_owner(path), aside)
 
 
 RUN = "run"
@@ -207,14 +226,9 @@ def look_at_outputs(outlook: Outlook) -> Outputs:
 
 def read_routines(user: ThisUser) -> list[tuple[str, Timetable, bool]]:
     """The routines of the file as it stands: (name, slots, enabled). Raises BadConfiguration when it is bad."""
-    from ankita_agent.adapters.routine_files import RoutineFile
-    from ankita_agent.adapters.yaml_files import LARGEST, read_document
     from ankita_agent.app.preview import preview
-    from ankita_agent.core.routine_file import judge
 
-    zone = local_zone()
-    source = RoutineFile(user.places.routines, LARGEST)
-    file = preview(source, lambda content: judge(read_document(content), zone))
+    file = preview(routine_source(user.places), routine_judge())
     return [
         (routine.name, Timetable(routine.schedule, zone_named(routine.timezone)), routine.enabled)
         for routine in file.routines

@@ -39,7 +39,7 @@ def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ledger]:
     made.close()
 
 
-# --- terms ---------------------------------------------------------------------------------------------------
+# --- terms -----------------------------------------------------------------------------------------
 
 
 def test_a_new_ledger_has_no_term_and_the_first_one_is_1(ledger: Ledger) -> None:
@@ -119,7 +119,7 @@ def test_a_pass_moves_the_last_sight_and_an_idle_one_only_every_half_minute(ledg
     assert seen_until() == at(-60)
 
 
-# --- claims --------------------------------------------------------------------------------------------------
+# --- claims ----------------------------------------------------------------------------------------
 
 
 def test_a_slot_that_was_claimed_is_never_won_again(ledger: Ledger) -> None:
@@ -235,7 +235,7 @@ def test_a_ledger_that_lost_its_newest_terms_numbers_its_fires_far_above_the_los
     assert fire_now(ledger, term, claim(15)) == 7_000_002
 
 
-# --- entries -------------------------------------------------------------------------------------------------
+# --- entries ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("outcome", "reason"), [(o, r) for o in Outcome for r in REASONS[o]])
@@ -337,7 +337,7 @@ def test_a_routine_that_left_still_gets_the_rows_that_it_is_owed(ledger: Ledger)
     assert spans(ledger) == [(-5, 0, 2, Outcome.MISSED)]
 
 
-# --- starts and ends -----------------------------------------------------------------------------------------
+# --- starts and ends -------------------------------------------------------------------------------
 
 
 def test_a_start_and_an_end_are_noted_even_in_one_call(ledger: Ledger) -> None:
@@ -393,7 +393,7 @@ def test_an_end_of_an_unknown_fire_changes_nothing(ledger: Ledger) -> None:
     assert ledger.history(None, 9) == []
 
 
-# --- pruning -------------------------------------------------------------------------------------------------
+# --- pruning ---------------------------------------------------------------------------------------
 
 
 def test_pruning_keeps_the_newest_row_and_the_newest_success_of_each_routine(ledger: Ledger) -> None:

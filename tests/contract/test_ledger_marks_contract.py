@@ -1,11 +1,11 @@
-"""How far slots are accounted for, through reloads and clocks that are set back; on disk and in memory."""
+"""How far slots are accounted for, through reloads and set-back clocks; on disk and in memory."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from ankita_agent.core.instants import MINUTE, Duration, Instant
+from ankita_agent.core.instants import MINUTE, Instant
 from ankita_agent.core.outcomes import Outcome, Reason
 from ankita_agent.core.rows import End, Entry
 from ankita_agent.ports.ledger import Ledger
@@ -43,7 +43,7 @@ def mark_of(ledger: Ledger, name: str = "backup") -> tuple[Instant, Instant | No
     return account.accounted_until, account.relived_until
 
 
-# --- marks ---------------------------------------------------------------------------------------------------
+# --- marks -----------------------------------------------------------------------------------------
 
 
 def test_a_pass_raises_a_mark_and_never_lowers_it(ledger: Ledger) -> None:
@@ -127,7 +127,7 @@ def test_no_slot_is_lost_where_an_old_stretch_reaches_into_a_new_one(ledger: Led
     assert count >= 12
 
 
-# --- routines in force ---------------------------------------------------------------------------------------
+# --- routines in force -----------------------------------------------------------------------------
 
 
 def test_routines_in_force_keep_the_order_of_their_file(ledger: Ledger) -> None:
@@ -160,7 +160,7 @@ def test_a_routine_on_the_same_schedule_keeps_its_mark(ledger: Ledger, again: ob
 
 @pytest.mark.parametrize(
     "again",
-    [routine(schedule="every 6m"), routine(timezone="Europe/Berlin"), routine(jitter=Duration(1))],
+    [routine(schedule="every 6m"), routine(timezone="Europe/Berlin"), routine(jitter=1)],
     ids=["schedule", "zone", "jitter"],
 )
 def test_a_rescheduled_routine_begins_now(ledger: Ledger, again: object) -> None:

@@ -29,9 +29,12 @@ class Place:
         return path
 
     def run(self, script: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        return self.execute("sh", f".ci/{script}", *arguments, **environment)
+
+    def execute(self, *command: str, **environment: str) -> subprocess.CompletedProcess[str]:
         path = f"{self.programs}:/usr/bin:/bin"
         return subprocess.run(
-            ["sh", f".ci/{script}", *arguments],
+            command,
             cwd=self.directory,
             env={"PATH": path, "HOME": str(self.directory), **environment},
             stdin=subprocess.DEVNULL,
@@ -147,6 +150,26 @@ def test_a_failed_install_shows_what_apt_said(place: Place) -> None:
     assert done.stderr.splitlines()[1:] == ["E: no room", "Could not install bindfs; apt-get says why above."]
 
 
+def test_make_run_starts_the_agent_on_a_copy_of_the_sample_that_keeps_your_edits(place: Place) -> None:
+    _finished_environment(place)
+    shutil.copy(ROOT / "Makefile", place.directory)
+    shutil.copytree(ROOT / "config", place.directory / "config")
+    agent = place.stand_in("agent", 'echo "$@"; env | grep ^ANKITA_ | sort')
+    (place.directory / ".venv" / "bin" / "ankita-agent").symlink_to(agent)
+    mine = place.directory / ".run"
+    started = ["run", f"ANKITA_CONFIG_DIR={mine}/config", f"ANKITA_STATE_DIR={mine}/state"]
+
+    first = place.execute("make", "run")
+    assert (first.returncode, first.stdout.splitlines()) == (0, started)
+    assert {path.name for path in (mine / "config").iterdir()} >= {"routines.yaml", "routines.schema.json"}
+    assert (mine / "state").stat().st_mode & 0o077 == 0
+
+    (mine / "config" / "routines.yaml").write_text("edited")
+    again = place.execute("make", "run")
+    assert (again.returncode, again.stdout.splitlines()) == (0, started)
+    assert (mine / "config" / "routines.yaml").read_text() == "edited"
+
+
 def _finished_environment(place: Place, pip: str = 'echo "$@"') -> None:
     """A .venv as the script leaves it, with the stamp of pyproject.toml and a stand-in for its Python."""
     binaries = place.directory / ".venv" / "bin"
@@ -157,4 +180,6 @@ def _finished_environment(place: Place, pip: str = 'echo "$@"') -> None:
         ["cksum"], input=(ROOT / "pyproject.toml").read_bytes(), capture_output=True, check=True
     ).stdout.decode()
     (place.directory / ".venv" / "made-in").write_text(f"{place.directory}\n")
-    (place.directory / ".venv" / "installed-dev").write_text(f"{checksum.strip()} {place.directory}\n")
+    for extras in ("run", "dev"):
+        stamp = place.directory / ".venv" / f"installed-{extras}"
+        stamp.write_text(f"{checksum.strip()} {place.directory}\n")

@@ -73,8 +73,13 @@ def test_the_routine_beats_the_base_its_file_beats_the_routine_and_what_we_say_b
 
 def test_what_belongs_to_the_agent_alone_is_never_handed_on() -> None:
     theirs = {"NOTIFY_SOCKET": "/run/x", "WATCHDOG_USEC": "1", "WATCHDOG_PID": "1", "LISTEN_FDS": "1"}
-    for place in ((theirs, {}, ()), ({}, theirs, ()), ({}, {}, theirs.items())):
-        assert not theirs.keys() & attempt_environment(*place, FACTS).keys()
+    nothing: dict[str, str] = {}
+    for base, routine, file in (
+        (theirs, nothing, nothing),
+        (nothing, theirs, nothing),
+        (nothing, nothing, theirs),
+    ):
+        assert not theirs.keys() & attempt_environment(base, routine, file.items(), FACTS).keys()
     assert "LISTENER" in attempt_environment({"LISTENER": "x"}, {}, (), FACTS)
 
 
@@ -109,7 +114,14 @@ def test_blank_lines_and_comments_say_nothing_and_the_order_is_kept() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["A=1\nsecret-word", "A=1\n2B=secret-word", "A=1\nB='secret-word", 'A=1\nB="secret-word" tail', "A=1\nB C=secret-word"]
+    "text",
+    [
+        "A=1\nsecret-word",
+        "A=1\n2B=secret-word",
+        "A=1\nB='secret-word",
+        'A=1\nB="secret-word" tail',
+        "A=1\nB C=secret-word",
+    ],
 )
 def test_a_bad_line_is_named_by_its_number_and_its_value_is_not_shown(text: str) -> None:
     with pytest.raises(ValueError, match="line 2") as caught:
@@ -117,6 +129,6 @@ def test_a_bad_line_is_named_by_its_number_and_its_value_is_not_shown(text: str)
     assert "secret-word" not in str(caught.value)
 
 
-@given(st.text(st.characters(exclude_characters="'\n\r\0", exclude_categories=("Cs",))))
+@given(st.text(st.characters(exclude_characters="'\n\r\0", exclude_categories=["Cs"])))
 def test_a_value_in_single_quotes_is_taken_as_it_stands(value: str) -> None:
     assert parse_env_file(f"KEY='{value}'\n") == [("KEY", value)]

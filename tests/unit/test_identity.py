@@ -51,9 +51,7 @@ TAIL = b"S 1 42 42 0 -1 4194304 100 0 0 0 1 2 0 0 20 0 1 0 7000 2396160 200 1844
         (replace(RECORDED, ticks=0), HERE, Unseen.ABSENT, Verdict.UNKNOWN),
     ],
 )
-def test_the_verdict(
-    recorded: ProcessId, here: Place, seen: ProcessFacts | Unseen, verdict: Verdict
-) -> None:
+def test_the_verdict(recorded: ProcessId, here: Place, seen: ProcessFacts | Unseen, verdict: Verdict) -> None:
     assert judge(recorded, here, seen) is verdict
 
 
@@ -73,7 +71,9 @@ def test_anything_else_than_such_a_line_is_refused_and_never_read_as_facts_by_ha
     assert content.rpartition(b")")[2].split()[19] == str(facts.ticks).encode() or facts.ticks >= 0
 
 
-@pytest.mark.parametrize("content", [b"", b"42 (sleep", b"42 (sleep) S 1 2", b"x (sleep) " + TAIL, b"42 (a) " + b"x " * 30])
+@pytest.mark.parametrize(
+    "content", [b"", b"42 (sleep", b"42 (sleep) S 1 2", b"x (sleep) " + TAIL, b"42 (a) " + b"x " * 30]
+)
 def test_a_torn_line_is_refused(content: bytes) -> None:
     with pytest.raises(ValueError):
         parse_stat(content)

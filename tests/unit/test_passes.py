@@ -113,7 +113,10 @@ def test_catch_up_none_records_every_slot_of_the_absence_as_missed() -> None:
 
 
 def test_slots_of_different_absences_keep_their_own_reasons() -> None:
-    absences = [Absence(at("01:00:00"), at("02:00:00"), Reason.OFF), Absence(at("02:00:00"), at("03:00:00"), Reason.NOT_RUNNING)]
+    absences = [
+        Absence(at("01:00:00"), at("02:00:00"), Reason.OFF),
+        Absence(at("02:00:00"), at("03:00:00"), Reason.NOT_RUNNING),
+    ]
     decision = decide(plan(catch_up=CatchUp.NONE), at("01:00:00"), at("03:05:00"), absences, FREE)
     assert rows(decision) == [(Outcome.MISSED, Reason.OFF, 6), (Outcome.MISSED, Reason.NOT_RUNNING, 6)]
 
@@ -131,7 +134,10 @@ def test_without_room_a_slot_waits_above_the_mark_until_its_grace_runs_out() -> 
     assert decision.wait is Wait.ROOM
     assert decision.accounted is None
     assert decision.expires is not None
-    assert decide(plan(grace=MINUTE), at("10:00:00"), decision.expires, (), FULL).entries[0].reason is Reason.GRACE
+    assert (
+        decide(plan(grace=MINUTE), at("10:00:00"), decision.expires, (), FULL).entries[0].reason
+        is Reason.GRACE
+    )
 
 
 def test_of_a_queue_only_the_newest_slot_waits() -> None:
@@ -166,7 +172,11 @@ def test_every_due_slot_ends_in_exactly_one_row_or_waits(
     decision = decide(routine, mark, now, away, standing)
     accounted = decision.accounted if decision.accounted is not None else mark
     slots = list(routine.timetable.slots_between(mark, accounted))
-    told = [slot for entry in decision.entries for slot in routine.timetable.slots_between(Instant(entry.slot - 1), entry.until)]
+    told = [
+        slot
+        for entry in decision.entries
+        for slot in routine.timetable.slots_between(Instant(entry.slot - 1), entry.until)
+    ]
     if decision.claim is not None:
         told.append(decision.claim.slot)
     assert told == slots

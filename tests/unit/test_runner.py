@@ -36,7 +36,6 @@ class Bench:
     def __init__(self, state: Path) -> None:
         (state / "run").mkdir()
         self.state = state
-        self.descriptors = [os.open(state, os.O_RDONLY), os.open(state / "run", os.O_RDONLY)]
         self.machine = FakeProcesses()
         self.clock = FakeClock()
         self.files = PosixFiles()
@@ -44,10 +43,9 @@ class Bench:
         self.fires = 0
 
     def another_runner(self) -> Runner:
-        state, run = self.descriptors
         return Runner(
             self.machine,
-            AttemptOutputs(state),
+            AttemptOutputs(self.files.open_directory(str(self.state))),
             self.files,
             self.clock,
             self.files.open_directory_at(self.files.open_directory(str(self.state)), "run"),
@@ -429,7 +427,9 @@ def test_a_lock_held_by_one_who_escaped_keeps_the_routine_from_running(bench: Be
     assert bench.locked()
 
 
-def test_a_pid_that_is_given_out_again_is_not_taken_for_the_family_of_an_earlier_attempt(tmp_path: Path) -> None:
+def test_a_pid_that_is_given_out_again_is_not_taken_for_the_family_of_an_earlier_attempt(
+    tmp_path: Path,
+) -> None:
     state = tmp_path / "reuse"
     state.mkdir()
     bench = Bench(state)

@@ -51,11 +51,10 @@ class AttemptOutputs:
     def open(self, routine: str, slot: Instant, fire: int) -> Output:
         """Open the file of a fire to append to."""
         log = f"logs/{routine}/{utc_datetime(slot):%Y%m%dT%H%M%SZ}-{fire}.log"
-        for directory in ("logs", f"logs/{routine}"):
-            try:
-                os.mkdir(directory, 0o700, dir_fd=self._state)
-            except FileExistsError:
-                pass
+        try:
+            return self._open(log, os.O_CREAT)
+        except FileNotFoundError:
+            self._make_directories(routine)
         return self._open(log, os.O_CREAT)
 
     def reopen(self, log: str) -> Output:
@@ -122,6 +121,13 @@ class AttemptOutputs:
                     os.unlink(fires[fire], dir_fd=directory)
         finally:
             os.close(directory)
+
+    def _make_directories(self, routine: str) -> None:
+        for directory in ("logs", f"logs/{routine}"):
+            try:
+                os.mkdir(directory, 0o700, dir_fd=self._state)
+            except FileExistsError:
+                pass
 
     def _open(self, log: str, flags: int) -> Output:
         descriptor = self._open_at(log, _FILE | os.O_APPEND | flags)

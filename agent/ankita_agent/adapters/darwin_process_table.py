@@ -43,6 +43,11 @@ class DarwinProcessTable:
         except (ValueError, struct.error):
             return Unseen.UNREADABLE
 
+    def ticks_of_child(self, pid: int) -> int:
+        """When a child that is not reaped started. 0 when not seen."""
+        seen = self.facts(pid)
+        return seen.ticks if isinstance(seen, ProcessFacts) else 0
+
     def all(self) -> dict[int, ProcessFacts]:
         """Every process that can be seen, by pid."""
         seen = (self.facts(pid) for pid in psutil.pids())

@@ -44,6 +44,13 @@ class LinuxProcessTable:
             return _probe(pid)
         return seen if group == pid else _as_thread(seen, group)
 
+    def ticks_of_child(self, pid: int) -> int:
+        """When a child that is not reaped started; nobody else can have its number. 0 when it is not seen."""
+        try:
+            return parse_stat(_read(f"/proc/{pid}/stat")).ticks
+        except (OSError, ValueError):
+            return 0
+
     def all(self) -> dict[int, ProcessFacts]:
         """Every process that can be seen, by pid. Processes that come or go meanwhile may or may not be in
         it.

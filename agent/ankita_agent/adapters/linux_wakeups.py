@@ -131,7 +131,7 @@ class LinuxWakeups:
 
     def _changes(self) -> frozenset[str]:
         assert self._inotify is not None
-        names = set()
+        names: set[str] = set()
         for event in self._inotify.read(timeout=0):
             if event.mask & flags.Q_OVERFLOW:
                 names.update(self._watches.values())

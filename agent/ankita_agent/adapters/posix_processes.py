@@ -50,29 +50,27 @@ class _Leader:
 class PosixProcesses:
     """ports.processes.Processes over vfork, setsid(2), /proc or sysctl, pidfds and a subreaper.
 
-    Constructing it makes this process a subreaper, empties its signal mask and puts signals that it inherited
+    The first start makes this process a subreaper, empties its signal mask and puts signals that it inherited
     as ignored back to their defaults, because a child would inherit both; SIGHUP excepted, which nohup(1)
-    ignores on purpose. Handlers that are in place stay. `umask` is what attempts get, whatever the agent's
-    own is.
+    ignores on purpose. Handlers that are in place stay. `umask` is what attempts get, whatever the agent's is.
     """
 
     def __init__(self, umask: int) -> None:
         self._umask = umask
         self._table = ProcessTable()
-        self._adopts = self._table.adopt_orphans()
+        self._adopts: bool | None = None  # not known before the first start
         self._leaders: dict[ProcessId, _Leader] = {}
         self._unreaped: dict[int, ProcessId] = {}
-        for number in signal.valid_signals() - _KEPT_BY_PYTHON - {signal.SIGHUP}:
-            if signal.getsignal(number) is signal.SIG_IGN:
-                signal.signal(number, signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
     def this_process(self) -> ProcessId:
         """Who we are."""
-        return self._identify(os.getpid())
+        return self._identified(os.getpid())
 
     def start(self, launch: Launch) -> ProcessId:
         """Start it. Raises LaunchFailed when no process came to be."""
+        if self._adopts is None:
+            self._adopts = self._table.adopt_orphans()
+            _undo_inherited_signals()
         try:
             child = subprocess.Popen(
                 launch.argv,
@@ -89,7 +87,7 @@ class PosixProcesses:
             cause = error if isinstance(error, OSError | ValueError) else OSError(0, str(error))
             raise LaunchFailed(explain(cause, launch)) from None
         child.returncode = 0  # we reap it ourselves, by number; its object must not try
-        process = self._identify(child.pid)  # safe: nobody reaps it before us
+        process = self._identified(child.pid)  # safe: nobody reaps it before us
         fire = launch.environment.get(FIRE_VARIABLE)
         mark = None if fire is None else f"{FIRE_VARIABLE}={fire}".encode()
         self._leaders[process] = _Leader(process, mark)
@@ -164,10 +162,10 @@ class PosixProcesses:
             if descriptor is not None:
                 os.close(descriptor)
 
-    def _identify(self, pid: int) -> ProcessId:
-        seen = self._table.facts(pid)
-        ticks = seen.ticks if isinstance(seen, ProcessFacts) else 0  # 0: never the same as anything
-        return ProcessId(pid, ticks, self._table.place.boot, self._table.place.namespace)
+    def _identified(self, pid: int) -> ProcessId:
+        """The identity of us or of a child that is not reaped; with ticks 0 it is like nothing."""
+        place = self._table.place
+        return ProcessId(pid, self._table.ticks_of_child(pid), place.boot, place.namespace)
 
     def _candidates(self) -> dict[int, ProcessFacts]:
         """Who may be kin of an attempt: our descendants, or everybody where orphans are not ours."""
@@ -219,6 +217,13 @@ class PosixProcesses:
         finally:
             if descriptor is not None:
                 os.close(descriptor)
+
+
+def _undo_inherited_signals() -> None:
+    for number in signal.valid_signals() - _KEPT_BY_PYTHON - {signal.SIGHUP}:
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
 def _childless() -> bool:

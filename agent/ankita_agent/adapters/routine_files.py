@@ -52,7 +52,7 @@ class RoutineFile:
     """
 
     def __init__(self, path: str, largest: int, private_group: Callable[[int], bool] | None = None) -> None:
-        self._path = os.path.abspath(path)
+        self._path = os.path.join(os.getcwd(), path)  # not normalised: `..` after a link is for the walk
         self._largest = largest
         self._private_group = private_group or is_private_group
 
@@ -169,9 +169,7 @@ class _Walk:
     def _note_missing(self, there: str) -> None:
         self._watch[self._here] = None
         if self._links:
-            raise _Refused(
-                f"is a link, and {there!r}, where it leads, does not exist", "mend the link, or remove it"
-            )
+            raise _Refused(f"is a link, and {there!r}, where it leads, does not exist", "mend the link, or remove it")
 
     def _follow(self, link: str, left: deque[str]) -> None:
         self._watch[self._here] = None
@@ -236,11 +234,7 @@ def is_private_group(gid: int) -> bool:
         user, group = pwd.getpwuid(os.geteuid()), grp.getgrgid(gid)
     except KeyError:
         return False
-    if (
-        user.pw_gid != gid
-        or group.gr_name != user.pw_name
-        or not {user.pw_name, "root"}.issuperset(group.gr_mem)
-    ):
+    if user.pw_gid != gid or group.gr_name != user.pw_name or not {user.pw_name, "root"}.issuperset(group.gr_mem):
         return False
     return not any(other.pw_gid == gid and other.pw_uid != user.pw_uid for other in pwd.getpwall())
 

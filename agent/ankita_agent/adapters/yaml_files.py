@@ -15,8 +15,9 @@ them.
 """
 
 import re
+from codecs import BOM_UTF8
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, NoReturn
 
 import yaml
 
@@ -31,6 +32,8 @@ MOST_NODES: Final = 500_000
 """10 000 routines have about 100 000."""
 
 _MOST_ROUNDS: Final = 50
+_MOST_PROBLEMS: Final = 1000
+_LONGEST_MEANT: Final = 200
 _BYTES_REREAD: Final = 5_000_000
 _UNPRINTABLE: Final = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -44,11 +47,9 @@ def read_document(content: bytes, loader: Any = _LOADER) -> Document:
     """
     if len(content) > LARGEST:
         size = f"the file has {len(content)} bytes, and the most is {LARGEST}"
-        return _unreadable(
-            Problem(0, 0, size, "10 000 routines fit; keep data of your commands in files of their own")
-        )
+        return _unreadable(Problem(0, 0, size, "10 000 routines fit; keep data of your commands in files of their own"))
     try:
-        text = content.decode("utf-8-sig")
+        text = content.removeprefix(BOM_UTF8).decode()
     except UnicodeDecodeError as error:
         return _unreadable(_not_utf8(content, error))
     lines = lines_of(text)
@@ -66,9 +67,11 @@ def _read_with_corrections(text: str, lines: tuple[str, ...], loader: Any) -> Do
         try:
             root = builder.build(yaml.parse(text, Loader=loader))
         except _Refused as refused:
-            return Document(None, lines, (*found, refused.problem))
+            return Document(None, lines, (*found, *builder.problems, refused.problem))
         except (yaml.YAMLError, ValueError, OverflowError) as error:
-            fault = _fault_of(error)
+            fault = _fault_of(error, current)
+            if "nesting depth" in fault.said:  # the scanner's own limit comes before ours
+                return Document(None, lines, (*found, _too_deep(fault.line, fault.column)))
             mending = first_mistakes.mend(current, fault)
             stuck = not mending.lines or not mended.isdisjoint(mending.lines)
             if not stuck or not found:
@@ -87,9 +90,9 @@ def _read_with_corrections(text: str, lines: tuple[str, ...], loader: Any) -> Do
 class _Refused(Exception):
     """The document is not read any further."""
 
-    def __init__(self, line: int, column: int, problem: str, fix: str) -> None:
-        super().__init__(problem)
-        self.problem = Problem(line, column, problem, fix)
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.problem)
+        self.problem = problem
 
 
 class _Anchored(NamedTuple):
@@ -145,30 +148,31 @@ class _TreeBuilder:
             elif kind is yaml.AliasEvent:
                 self._alias(event)
             elif kind is yaml.DocumentStartEvent:
-                self._refuse_second_document(event)
+                if self._ended:
+                    self._refuse(
+                        event,
+                        "a second document begins here, and a file is one",
+                        "remove the line --- or ...",
+                    )
             elif kind is yaml.DocumentEndEvent:
                 self._ended = True
         return self._root
 
     def _start(self, event: Any) -> None:
         if len(self._open) >= DEEPEST:
-            raise _Refused(
-                *_mark(event),
-                f"this is nested more than {DEEPEST} levels deep",
-                "a routine needs four levels: write it flatter",
-            )
-        self._refuse_tag(event)
+            raise _Refused(_too_deep(*_mark(event)))
+        if event.tag is not None:
+            self._report(*_mark(event), "tags (words that begin with !) are not read", "remove the tag")
         self._count(event, 1)
         self._open.append(_Open(event, self._total - 1))
 
     def _scalar(self, event: Any) -> Scalar:
-        start, end = event.start_mark, event.end_mark
         style = event.style
         kind = Kind.BLOCK if style in ("|", ">") else Kind.QUOTED if style in ("'", '"') else Kind.PLAIN
         text: str = event.value
         if event.tag is not None or (event.anchor is not None and not text and kind is Kind.PLAIN):
-            text, kind = self._meant_as_text(event), Kind.QUOTED
-        return Scalar(text, kind, start.line + 1, start.column + 1, end.line + 1, end.column + 1)
+            return _scalar_of(event, self._meant_as_text(event), Kind.QUOTED)
+        return _scalar_of(event, text, kind)
 
     def _alias(self, event: Any) -> None:
         anchored = self._anchors.get(event.anchor)
@@ -176,25 +180,18 @@ class _TreeBuilder:
             self._count(event, anchored.size)
             self._place(anchored.node, None, anchored.size)
         elif any(each.anchor == event.anchor for each in self._open):
-            raise _Refused(
-                *_mark(event), f"*{event.anchor} stands inside of what it stands for", "remove the alias"
-            )
+            self._refuse(event, "this alias stands inside of what it stands for", "remove the alias")
         else:
-            text = self._meant_as_text(event)
-            start, end = event.start_mark, event.end_mark
             self._count(event, 1)
-            self._place(
-                Scalar(text, Kind.QUOTED, start.line + 1, start.column + 1, end.line + 1, end.column + 1),
-                None,
-                1,
-            )
+            self._place(_scalar_of(event, self._meant_as_text(event), Kind.QUOTED), None, 1)
 
     def _meant_as_text(self, event: Any) -> str:
         """Report a value that YAML takes for an alias, an anchor or a tag; the text that was meant."""
         line, column = _mark(event)
         written = self._lines[line - 1] if line <= len(self._lines) else ""
-        self.problems.append(first_mistakes.unquoted(written, line, column))
-        return written[column - 1 :].strip()
+        unquoted = first_mistakes.unquoted(written, line, column)
+        self._report(line, column, unquoted.problem, unquoted.fix)
+        return written[column - 1 : column - 1 + _LONGEST_MEANT].strip()
 
     def _place(self, node: Node, anchor: str | None, size: int) -> None:
         if anchor is not None:
@@ -214,62 +211,67 @@ class _TreeBuilder:
     def _key(self, node: Node) -> Scalar:
         if isinstance(node, Scalar):
             return node
-        raise _Refused(
-            node.line, node.column, "a key is a list or a mapping", "write a name before the colon"
-        )
+        raise _Refused(Problem(node.line, node.column, "a key is a list or a mapping", "write a name before the colon"))
 
     def _add_pair(self, parent: _Open, key: Scalar, value: Node) -> None:
         first = parent.places.setdefault(key.text, key)
         if first is not key:
-            self._add_problem(
-                key,
-                f"{key.text!r} is here a second time; it stands on line {first.line} already",
+            self._report(
+                key.line,
+                key.column,
+                f"{key.text[:_LONGEST_MEANT]!r} stands here a second time, after line {first.line}",
                 f"keep one of the lines {first.line} and {key.line}",
             )
         elif key.text == "<<" and key.kind is Kind.PLAIN:
-            self._add_problem(key, "merge keys (<<) are not read", "put what routines share under: defaults:")
+            fix = "put what routines share under: defaults:"
+            self._report(key.line, key.column, "merge keys (<<) are not read", fix)
         else:
             parent.nodes.append((key, value))
-
-    def _add_problem(self, place: Scalar, problem: str, fix: str) -> None:
-        self.problems.append(Problem(place.line, place.column, problem, fix))
 
     def _count(self, event: Any, nodes: int) -> None:
         self._total += nodes
         if self._total > MOST_NODES:
-            raise _Refused(
-                *_mark(event),
+            self._refuse(
+                event,
                 f"the file holds more than {MOST_NODES} values, aliases written out",
                 "use fewer aliases",
             )
 
-    def _refuse_tag(self, event: Any) -> None:
-        if event.tag is not None:
-            self.problems.append(
-                Problem(*_mark(event), "tags (words that begin with !) are not read", "remove the tag")
-            )
+    def _report(self, line: int, column: int, problem: str, fix: str) -> None:
+        self.problems.append(Problem(line, column, problem, fix))
+        if len(self.problems) >= _MOST_PROBLEMS:
+            problem = "nothing further was read: too many problems"
+            raise _Refused(Problem(line, column, problem, "mend those above"))
 
-    def _refuse_second_document(self, event: Any) -> None:
-        if self._ended:
-            raise _Refused(
-                *_mark(event),
-                "a second document begins here, and a file is one",
-                "remove the line --- or ...",
-            )
+    def _refuse(self, event: Any, problem: str, fix: str) -> NoReturn:
+        raise _Refused(Problem(*_mark(event), problem, fix))
+
+
+def _scalar_of(event: Any, text: str, kind: Kind) -> Scalar:
+    start, end = event.start_mark, event.end_mark
+    return Scalar(text, kind, start.line + 1, start.column + 1, end.line + 1, end.column + 1)
+
+
+def _too_deep(line: int, column: int) -> Problem:
+    problem = f"this is nested more than {DEEPEST} levels deep"
+    return Problem(line, column, problem, "a routine needs four levels: write it flatter")
 
 
 def _mark(event: Any) -> tuple[int, int]:
     return event.start_mark.line + 1, event.start_mark.column + 1
 
 
-def _fault_of(error: Exception) -> SyntaxFault:
+def _fault_of(error: Exception, lines: list[str]) -> SyntaxFault:
     mark, context = getattr(error, "problem_mark", None), getattr(error, "context_mark", None)
     context_said = getattr(error, "context", None)
     said = f"{getattr(error, 'problem', None) or error}" + (f" {context_said}" if context_said else "")
     place = mark or context
+    line, column = (place.line + 1, place.column + 1) if place else (1, 1)
+    if line > len(lines):  # behind the end
+        line, column = len(lines), len(lines[-1]) + 1
     return SyntaxFault(
-        place.line + 1 if place else 1,
-        place.column + 1 if place else 1,
+        line,
+        column,
         " ".join(said.split()),
         context.line + 1 if context else 0,
         context.column + 1 if context else 0,
@@ -283,21 +285,21 @@ def _unreadable(problem: Problem) -> Document:
 def _not_utf8(content: bytes, error: UnicodeDecodeError) -> Problem:
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
         return Problem(1, 1, "the file is in UTF-16", "save it as UTF-8")
-    line_start = content.rfind(b"\n", 0, error.start) + 1
-    column = len(content[line_start : error.start].decode("utf-8", errors="replace")) + 1
-    return Problem(
-        content.count(b"\n", 0, error.start) + 1,
-        column,
-        f"byte {error.start} (0x{content[error.start]:02x}) is not UTF-8",
-        "save the file as UTF-8",
-    )
+    good = error.object[: error.start]
+    at = error.start + (len(BOM_UTF8) if content.startswith(BOM_UTF8) else 0)
+    problem = f"byte {at} (0x{content[at]:02x}) is not UTF-8"
+    return Problem(*_end_of(good.decode()), problem, "save the file as UTF-8")
 
 
 def _control_character(text: str, strange: re.Match[str]) -> Problem:
-    before = lines_of(text[: strange.start()])
     return Problem(
-        len(before),
-        len(before[-1]) + 1,
+        *_end_of(text[: strange.start()]),
         f"the character U+{ord(strange[0]):04X} cannot stand in a text file",
         'remove it; inside of double quotes it can be written as "\\x…"',
     )
+
+
+def _end_of(text: str) -> tuple[int, int]:
+    """The line and column at which the text ends."""
+    lines = lines_of(text)
+    return len(lines), len(lines[-1]) + 1

@@ -54,8 +54,8 @@ class Agent:
 
     def run(self) -> int:
         """Own, serve, drain; the exit status. Raises AnkitaError where the agent cannot begin."""
-        self._owner.announce()
         try:
+            self._owner.announce()
             if not self._wait_to_own():
                 return 0
             try:
@@ -84,20 +84,26 @@ class Agent:
         status = "standby; the owner is " + (words_of_owner(claim) if claim else "not known yet")
         self._tell(status)
         poke = self._world.wakeups.poke()
-        owned = threading.Event()
+        over = threading.Event()
+        faults: list[BaseException] = []
 
         def wait_in_the_kernel() -> None:
-            self._owner.wait()
-            owned.set()
+            try:
+                self._owner.wait()
+            except BaseException as fault:  # noqa: BLE001 - raised again where somebody hears of it
+                faults.append(fault)
+            over.set()
             poke()
 
         threading.Thread(target=wait_in_the_kernel, name="standby", daemon=True).start()
         self._world.readiness.ready(status)
-        while not owned.is_set():
+        while not over.is_set():
             self._world.readiness.progress()
             if self._wishes(self._world.wakeups.wait(self._standby_wait()), None):
                 self._tell("the standby ends")
                 return False
+        for fault in faults:
+            raise fault
         return True
 
     def _standby_wait(self) -> Duration:
@@ -159,9 +165,7 @@ class Agent:
             elif number == signal.SIGHUP and shift is not None:
                 shift.reload_soon()
             elif number == signal.SIGTSTP:
-                self._tell(
-                    "Ctrl-Z is refused: a stopped owner would hold every routine up; Ctrl-C hands back"
-                )
+                self._tell("Ctrl-Z is refused: a stopped owner would hold every routine up; Ctrl-C hands back")
         return reasons
 
     def _drain(self, wish: StopReason) -> None:

@@ -3,17 +3,18 @@
 Reading order of a fire: `Desk.serve` asks `core.passes.decide` for every routine with something due, reserves
 the routine's lock for each that may start, writes all decisions and claims in one durable transaction, checks
 ownership once more, and only then starts the processes of the claims that won. Whatever fails on the way leaves
-a slot unfired: a claim that lost, a ledger that cannot be written, an ownership that went.
+a slot unfired: a claim that lost, a ledger that cannot be written, an ownership that went. A fault before the
+writing puts every routine back in its place; after it, nothing may stand between a claim and an end.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ankita_agent.app.dues import Dues
 from ankita_agent.app.requests import Request, Requests
 from ankita_agent.app.runner import Order, Reservation, Runner
 from ankita_agent.app.timekeeping import Timekeeper
-from ankita_agent.core.errors import Fenced
+from ankita_agent.core.errors import CannotWriteState, Fenced
 from ankita_agent.core.instants import Instant
 from ankita_agent.core.outcomes import Outcome, Reason, Trigger
 from ankita_agent.core.passes import Decision, Plan, Standing, Wait, decide, decide_reboot
@@ -29,12 +30,14 @@ class Batch:
     accounted: dict[str, Instant] = field(default_factory=dict)
     orders: list[tuple[Claim, Plan, Reservation, int]] = field(default_factory=list)
     starting: set[str] = field(default_factory=set)
+    due: list[Plan] = field(default_factory=list)
     decisions: list[tuple[Plan, Decision]] = field(default_factory=list)
     reboots: list[str] = field(default_factory=list)
     taken: list[Request] = field(default_factory=list)
     requests_left: bool = False
+    hindrance: str = ""
 
-    def order(self, claim: Claim, plan: Plan, reservation: Reservation, missed: int = 0) -> None:
+    def order(self, claim: Claim, plan: Plan, reservation: Reservation, missed: int) -> None:
         """Start this one if its claim wins."""
         self.orders.append((claim, plan, reservation, missed))
         self.starting.add(plan.name)
@@ -45,13 +48,14 @@ class Served:
     """What came of a pass.
 
     Attempts that started, with routine and slot; fires that ended at once, with their routine; rows written
-    without a fire; whether requests are left that wait for room.
+    without a fire; whether requests are left that wait for room; what keeps this machine from starting more.
     """
 
     starts: tuple[tuple[Start, str, Instant], ...]
     ends: tuple[tuple[End, str], ...]
     entries: tuple[Entry, ...]
     requests_left: bool
+    hindrance: str
 
 
 class Desk:
@@ -111,14 +115,18 @@ class Desk:
             self._put_back(batch, now)
             raise
         self._note(batch, now)
-        if claims:
-            self._check_again(batch, fires)
-        return self._start(batch, fires)
+        unsure = self._check_again(batch, fires) if claims else ""
+        return self._start(batch, fires, unsure)
 
-    def _check_again(self, batch: Batch, fires: list[int | None]) -> None:
-        """The machine may have slept between the claim and here; fires that must not start any more are closed."""
+    def _check_again(self, batch: Batch, fires: list[int | None]) -> str:
+        """The machine may have slept between the claim and here; fires that must not start any more are closed.
+
+        Returns why nobody can say whether we still own, empty when we do: in doubt nothing starts.
+        """
         try:
             self._still_ours()
+        except OSError as error:
+            return f"cannot check the ownership: {error.strerror or error}"
         except Fenced:
             for _, _, reservation, _ in batch.orders:
                 self._runner.release(reservation)
@@ -126,6 +134,7 @@ class Desk:
             ends = [End(fire, Outcome.STOPPED, Reason.FENCED, now) for fire in fires if fire is not None]
             self._ledger.record((), ends)
             raise
+        return ""
 
     def _room(self, batch: Batch) -> bool:
         return len(self._runner.running()) + len(batch.orders) < self._concurrency
@@ -133,23 +142,36 @@ class Desk:
     def _take_dues(self, batch: Batch, now: Instant) -> None:
         settling = self._timekeeper.settling is not None
         self._catching_up &= self._runner.running().keys()
-        for plan in self.dues.due(now, revisit=self._revisit(batch, settling)):
+        batch.due = self.dues.due(now, revisit=self._revisit(batch, settling))
+        for plan in batch.due:
             mark = self.dues.mark(plan.name)
             standing = self._standing(plan.name, batch, settling)
             decision = decide(plan, mark, now, self._timekeeper.absences, standing)
             if decision.claim is not None:
-                reservation = self._runner.reserve(plan.name)
-                if reservation is None:
-                    blocked = Standing(True, None, standing.room, settling, standing.turn)
-                    decision = decide(plan, mark, now, self._timekeeper.absences, blocked)
-                else:
-                    batch.order(decision.claim, plan, reservation, decision.missed)
+                obstacle = self._order(batch, plan, decision.claim, standing, decision.missed)
+                if obstacle is not None:
+                    decision = decide(plan, mark, now, self._timekeeper.absences, obstacle)
             batch.entries.extend(decision.entries)
             if decision.accounted is not None:
                 batch.accounted[plan.name] = decision.accounted
             batch.decisions.append((plan, decision))
             if decision.claim is not None and decision.claim.trigger is Trigger.CATCH_UP:
                 self._catching_up.add(plan.name)
+
+    def _order(self, batch: Batch, plan: Plan, claim: Claim, standing: Standing, missed: int = 0) -> Standing | None:
+        """Reserve the routine for a claim; None when that is done, else the standing with what is in the way.
+
+        That is a run of another agent, or what it left; or the machine itself, which then has no room.
+        """
+        try:
+            reservation = self._runner.reserve(plan.name)
+        except CannotWriteState as fault:
+            batch.hindrance = f"{fault.what}: {fault.fact}"
+            return replace(standing, room=False)
+        if reservation is None:
+            return replace(standing, blocked=True)
+        batch.order(claim, plan, reservation, missed)
+        return None
 
     def _revisit(self, batch: Batch, settling: bool) -> frozenset[Wait]:
         waits = set()
@@ -178,20 +200,18 @@ class Desk:
                 self.reboots.discard(name)
                 continue
             standing = self._standing(name, batch, settling=False)
-            decision = decide_reboot(plan, self._boot, self._timekeeper.booted_at(), now, standing)
+            booted_at = self._timekeeper.booted_at()
+            decision = decide_reboot(plan, self._boot, booted_at, now, standing)
             if decision.claim is not None:
-                reservation = self._runner.reserve(name)
-                if reservation is None:
-                    blocked = Standing(True, None, standing.room, False, standing.turn)
-                    decision = decide_reboot(plan, self._boot, self._timekeeper.booted_at(), now, blocked)
-                else:
-                    batch.order(decision.claim, plan, reservation)
+                obstacle = self._order(batch, plan, decision.claim, standing)
+                if obstacle is not None:
+                    decision = decide_reboot(plan, self._boot, booted_at, now, obstacle)
             if decision.wait is None:
                 batch.reboots.append(name)
             batch.entries.extend(decision.entries)
 
     def _take_requests(self, batch: Batch, token: str) -> None:
-        for request in (*self.reruns, *self._requests.waiting()):
+        for request in (*self.reruns, *self._asked_for(batch)):
             plan = self._plans.get(request.routine)
             if plan is None:
                 batch.taken.append(request)
@@ -201,24 +221,30 @@ class Desk:
                 batch.taken.append(request)
                 continue
             standing = self._standing(plan.name, batch, settling=False)
-            if not standing.blocked and not standing.room:
+            obstacle: Standing | None = standing
+            if standing.room and not standing.blocked:
+                claim = Claim(plan.name, request.slot, request.trigger, request=request.id)
+                obstacle = self._order(batch, plan, claim, standing)
+            if obstacle is not None and not obstacle.blocked:
                 batch.requests_left = True
                 continue
-            reservation = None if standing.blocked else self._runner.reserve(plan.name)
             batch.taken.append(request)
-            if reservation is None:
-                batch.entries.append(
-                    _ended_request(request, Outcome.SKIPPED, Reason.OVERLAP, standing.blocked_by)
-                )
-            else:
-                claim = Claim(plan.name, request.slot, request.trigger, request=request.id)
-                batch.order(claim, plan, reservation)
+            if obstacle is not None:
+                batch.entries.append(_ended_request(request, Outcome.SKIPPED, Reason.OVERLAP, obstacle.blocked_by))
+
+    def _asked_for(self, batch: Batch) -> list[Request]:
+        try:
+            return self._requests.waiting()
+        except OSError as error:
+            batch.hindrance = f"cannot read the requests: {error.strerror or error}"
+            batch.requests_left = True
+            return []
 
     def _put_back(self, batch: Batch, now: Instant) -> None:
         for _, _, reservation, _ in batch.orders:
             self._runner.release(reservation)
         self._catching_up &= self._runner.running().keys()
-        self.dues.undecided((plan for plan, _ in batch.decisions), now)
+        self.dues.undecided(batch.due, now)
 
     def _note(self, batch: Batch, now: Instant) -> None:
         for plan, decision in batch.decisions:
@@ -227,17 +253,25 @@ class Desk:
         for request in batch.taken:
             if request in self.reruns:
                 self.reruns.remove(request)
-            else:
+                continue
+            try:
                 self._requests.withdraw(request.id)
+            except OSError:  # it stays, and its row refuses it a second fire
+                pass
         if not self.dues.line and self._timekeeper.settling is None and self._timekeeper.held is None:
             self._timekeeper.absences.clear()  # every slot in them has its row now
 
-    def _start(self, batch: Batch, fires: list[int | None]) -> Served:
+    def _start(self, batch: Batch, fires: list[int | None], unsure: str) -> Served:
         starts: list[tuple[Start, str, Instant]] = []
         ends: list[tuple[End, str]] = []
         for (claim, plan, reservation, missed), fire in zip(batch.orders, fires, strict=True):
             if fire is None:  # fired before, by whoever owned then: never again
                 self._runner.release(reservation)
+                continue
+            if unsure:
+                self._runner.release(reservation)
+                now = self._timekeeper.reading.now
+                ends.append((End(fire, Outcome.FAILED, Reason.SPAWN, now, detail=unsure), plan.name))
                 continue
             order = Order(
                 routine=plan.routine,
@@ -255,12 +289,10 @@ class Desk:
                 starts.append((result, plan.name, claim.slot))
             else:
                 ends.append((result, plan.name))
-        return Served(tuple(starts), tuple(ends), tuple(batch.entries), batch.requests_left)
+        return Served(tuple(starts), tuple(ends), tuple(batch.entries), batch.requests_left, batch.hindrance)
 
 
-def _ended_request(
-    request: Request, outcome: Outcome, reason: Reason, blocked_by: int | None = None
-) -> Entry:
+def _ended_request(request: Request, outcome: Outcome, reason: Reason, blocked_by: int | None = None) -> Entry:
     return Entry(
         request.routine,
         request.slot,

@@ -1,9 +1,9 @@
 """Which routines have something due, found without looking at all of them.
 
 A heap holds, for each routine, when its next slot is due; a pass with nothing due looks at its top and goes.
-Routines whose newest slot waits (for the settle time, its turn, or room) stand in line, first come first served;
-they are looked at again when what they wait for may have come, when their next slot comes, and when their grace
-runs out.
+Routines whose newest slot waits (for the settle time, its turn, or room) stand in line, first come first served,
+and of those that come at the same moment the one that has not started for longest is first; they are looked at
+again when what they wait for may have come, when their next slot comes, and when their grace runs out.
 """
 
 import heapq
@@ -31,6 +31,7 @@ class Dues:
         self._marks: dict[str, Instant] = {}
         self._heap: list[tuple[Instant, str]] = []
         self._next: dict[str, Instant] = {}
+        self._last_start: dict[str, Instant] = {}
         self.line: dict[str, Waiting] = {}
 
     def put(self, plans: Iterable[Plan], marks: dict[str, Instant]) -> None:
@@ -73,6 +74,7 @@ class Dues:
             if self._next.get(name) == at:
                 del self._next[name]
                 fresh.append((at, name))
+        fresh.sort(key=lambda due: (due[0], self._last_start.get(due[1], 0)))
         found = dict.fromkeys(name for name, waiting in self.line.items() if waiting.wait in revisit)
         found.update(dict.fromkeys(name for _, name in fresh))
         return [self._plans[name] for name in found if name in self._plans]
@@ -82,6 +84,8 @@ class Dues:
         name = plan.name
         if decision.accounted is not None:
             self._marks[name] = max(self._marks[name], decision.accounted)
+        if decision.claim is not None:
+            self._last_start[name] = now
         if decision.wait is None:
             self.line.pop(name, None)
             self._look_again(name, plan.due_after(self._marks[name]))

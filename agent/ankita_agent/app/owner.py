@@ -29,7 +29,7 @@ from ankita_agent.app.claim import (
     write_life,
     write_progress,
 )
-from ankita_agent.core.errors import Fenced, OurFault
+from ankita_agent.core.errors import Fenced
 from ankita_agent.core.instants import Instant
 from ankita_agent.ports.files import Descriptor, Files
 
@@ -75,7 +75,6 @@ class Owner:
         self.standing = Standing.WAITING
         files.make_directory(state, OWN)
         self._own = files.open_directory_at(state, OWN)
-        files.make_directory(self._own, LIFE)
         files.on_fork(self._in_child)
 
     @property
@@ -83,13 +82,27 @@ class Owner:
         """This agent process, for ever: 128 random bits in hex."""
         return self._card.token
 
+    @property
+    def directory(self) -> Descriptor:
+        """The directory `own`, for what else the owner shows there."""
+        return self._own
+
     def announce(self) -> None:
-        """Lock a life file of our own: from now on its lock proves that we live."""
+        """Lock a life file of our own: from now on its lock proves that we live.
+
+        Between its making and its locking it looks like that of a dead agent, and an owner that sweeps may
+        remove it, under its lock. So it counts once it is locked and still there.
+        """
+        self._files.make_directory(self._own, LIFE)
         self._life_directory = self._files.open_directory_at(self._own, LIFE)
-        life = self._files.create_file(self._life_directory, self._card.token, write_life(self._card))
-        if not self._files.try_lock(life):
-            raise OurFault("the life file that this process just made is locked by another")
+        while True:
+            life = self._files.open_file(self._life_directory, self._card.token)
+            self._files.wait_lock(life)
+            if self._names(self._life_directory, self._card.token, life):
+                break
+            self._files.close(life)
         self._life = life
+        self._files.overwrite(life, 0, write_life(self._card))
 
     def try_acquire(self) -> bool:
         """Take both locks unless somebody has one."""
@@ -136,14 +149,12 @@ class Owner:
         right: the claim is gone or torn. Costs a few system calls; every pass begins with it.
         """
         if self.standing is Standing.CHILD:
-            raise Fenced(
-                "this process is a fork of the agent", fact="it inherited the descriptors, not the ownership"
-            )
+            raise Fenced("this process is a fork of the agent", fact="it inherited the descriptors, not the ownership")
         assert self._locks is not None
         try:
             directory = self._files.facts_of(self._path)
             guard = self._files.facts_at(self._locks.directory, GUARD)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             raise self._fenced("the directory or its guard was removed") from None
         if directory.inode != self._files.facts(self._locks.directory).inode:
             raise self._fenced("another directory stands in its place")
@@ -163,28 +174,20 @@ class Owner:
             self._files.overwrite(self._life, PROGRESS_AT, write_progress(progress))
 
     def lives(self, token: str) -> bool:
-        """Whether the agent with that token lives: somebody holds its life file's lock."""
-        assert self._life_directory is not None
-        if token == self._card.token:
-            return True
-        try:
-            self._files.facts_at(self._life_directory, token)
-            descriptor = self._files.open_file(self._life_directory, token)
-        except OSError:
-            return False
-        try:
-            return not self._files.try_lock(descriptor)
-        finally:
-            self._files.close(descriptor)
+        """Whether the agent with that token lives: somebody holds its life file's lock. In doubt it does."""
+        return self._look_at_life(token, bury=False)
 
     def release(self) -> None:
         """Give ownership back; our life file stays locked for as long as we live. Idempotent."""
         if self.standing is not Standing.SEATED or self._locks is None:
             return
         self.standing = Standing.RELEASED
-        claim = self.claim()
-        if claim is not None and claim.card.token == self._card.token:
-            self._files.unlink(self._own, CLAIM)
+        try:
+            claim = self.claim()
+            if claim is not None and claim.card.token == self._card.token:
+                self._files.unlink(self._own, CLAIM)
+        except OSError:  # it is advice, and obsolete for whoever gets the locks
+            pass
         self._let_go()
 
     def leave(self) -> None:
@@ -192,36 +195,47 @@ class Owner:
         if self.standing is Standing.CHILD:
             return
         self.release()
-        if self._life is not None and self._life_directory is not None:
-            self._files.unlink(self._life_directory, self._card.token)
-            self._files.close(self._life)
-            self._life = None
+        self._take_life_away()
 
     def _take(self, lock: Callable[[Descriptor], bool]) -> bool:
         """Lock directory and guard by `lock`, then make sure that the paths still name what was locked."""
         self._files.make_directory(self._state, OWN)  # somebody may have removed it while we waited
         directory = self._files.open_directory_at(self._state, OWN)
-        if not lock(directory):
+        guard = self._lock_guard(directory, lock) if lock(directory) else None
+        if guard is None:
             self._files.close(directory)
             return False
-        guard = self._files.open_file(directory, GUARD)
-        if not lock(guard) or not self._still_named(directory, guard):
-            self._files.close(guard)
-            self._files.close(directory)
-            return False
-        self._files.close(self._own)
-        self._own = self._files.open_directory_at(self._state, OWN)
         self._locks = _Locks(directory, guard)
+        self._move_to(directory)
         self.standing = Standing.SEATED
         return True
 
-    def _still_named(self, directory: Descriptor, guard: Descriptor) -> bool:
+    def _lock_guard(self, directory: Descriptor, lock: Callable[[Descriptor], bool]) -> Descriptor | None:
         try:
-            here = self._files.facts_at(self._state, OWN).inode == self._files.facts(directory).inode
-            same = self._files.facts_at(directory, GUARD).inode == self._files.facts(guard).inode
+            guard = self._files.open_file(directory, GUARD)
+        except FileNotFoundError:  # the directory was removed while we waited for it
+            return None
+        named = lock(guard) and self._names(directory, GUARD, guard)
+        if named and self._names(self._state, OWN, directory):
+            return guard
+        self._files.close(guard)
+        return None
+
+    def _move_to(self, directory: Descriptor) -> None:
+        """Announce ourselves in the directory that we own: it may be another than when we began to wait."""
+        if self._files.facts(directory).inode == self._files.facts(self._own).inode:
+            return
+        self._take_life_away()
+        self._files.close(self._own)
+        self._own = self._files.open_directory_at(self._state, OWN)
+        self.announce()
+
+    def _names(self, parent: Descriptor, name: str, opened: Descriptor) -> bool:
+        """Whether that name still names what was opened."""
+        try:
+            return self._files.facts_at(parent, name).inode == self._files.facts(opened).inode
         except FileNotFoundError:
             return False
-        return here and same
 
     def _publish(self) -> None:
         assert self._term is not None
@@ -231,8 +245,37 @@ class Owner:
         """Remove the life files of the dead: whose lock is free, that agent is gone, and its token never returns."""
         assert self._life_directory is not None
         for token in self._files.names(self._life_directory):
-            if not self.lives(token):
+            self._look_at_life(token, bury=True)
+
+    def _look_at_life(self, token: str, *, bury: bool) -> bool:
+        """Whether that agent lives. The file of a dead one is removed if asked, while we hold its lock."""
+        assert self._life_directory is not None
+        if token == self._card.token:
+            return True
+        try:
+            self._files.facts_at(self._life_directory, token)
+            life = self._files.open_file(self._life_directory, token)
+        except FileNotFoundError:
+            return False
+        except OSError:  # unknown means that it may well live
+            return True
+        try:
+            lives = not self._files.try_lock(life)
+            if bury and not lives:
                 self._files.unlink(self._life_directory, token)
+            return lives
+        finally:
+            self._files.close(life)
+
+    def _take_life_away(self) -> None:
+        if self._life is None or self._life_directory is None:
+            return
+        try:
+            self._files.unlink(self._life_directory, self._card.token)
+        except OSError:  # an unlocked one counts for nothing
+            pass
+        self._files.close(self._life)
+        self._life = None
 
     def _fenced(self, fact: str) -> Fenced:
         return Fenced(

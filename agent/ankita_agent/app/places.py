@@ -1,6 +1,6 @@
 """Where things are: the state and configuration directories of this user, the same for service and shell."""
 
-import os
+import posixpath
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -28,14 +28,14 @@ class Places:
         return f"{self.config}/{FILE}"
 
 
-def find_places(environment: Mapping[str, str], home: str) -> Places:
+def find_places(environment: Mapping[str, str], home: str, here: str) -> Places:
     """Resolve both directories: ANKITA_STATE_DIR and ANKITA_CONFIG_DIR, else XDG's, else below the home.
 
     A relative path in an XDG variable is ignored, as the XDG base directory specification asks; one of ours is
-    taken from the current directory. Raises CannotWriteState or BadConfiguration for a path that can be none.
+    taken from `here`, the current directory. Raises CannotWriteState or BadConfiguration for a path that can be none.
     """
-    state = _ours(environment, "ANKITA_STATE_DIR", CannotWriteState)
-    config = _ours(environment, "ANKITA_CONFIG_DIR", BadConfiguration)
+    state = _ours(environment, "ANKITA_STATE_DIR", here, CannotWriteState)
+    config = _ours(environment, "ANKITA_CONFIG_DIR", here, BadConfiguration)
     return Places(
         state or f"{_xdg(environment, 'XDG_STATE_HOME', home, '.local/state')}/ankita-agent",
         config or f"{_xdg(environment, 'XDG_CONFIG_HOME', home, '.config')}/ankita-agent",
@@ -43,7 +43,10 @@ def find_places(environment: Mapping[str, str], home: str) -> Places:
 
 
 def _ours(
-    environment: Mapping[str, str], name: str, fault: type[CannotWriteState] | type[BadConfiguration]
+    environment: Mapping[str, str],
+    name: str,
+    here: str,
+    fault: type[CannotWriteState] | type[BadConfiguration],
 ) -> str | None:
     path = environment.get(name, "")
     if not path:
@@ -58,7 +61,7 @@ def _ours(
             now="nothing was changed",
             do=f'write {name}="$HOME{path[1:]}"',
         )
-    return os.path.abspath(path)
+    return posixpath.normpath(posixpath.join(here, path))
 
 
 def _xdg(environment: Mapping[str, str], name: str, home: str, default: str) -> str:

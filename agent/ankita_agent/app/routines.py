@@ -95,14 +95,10 @@ class Loaded:
             case Standing.REJECTED:
                 return f"{self.error}; {routines} from before stay in force; {_CHECK}"
             case Standing.ABSENT:
-                before = (
-                    "; those of before are not in force, for their file was removed" if self.aside else ""
-                )
+                before = "; those of before are not in force, for their file was removed" if self.aside else ""
                 return f"there is no {self.path}, so no routine is in force{before}"
             case Standing.IN_FORCE:
-                return "; ".join(
-                    filter(None, (f"{routines} in force from {self.path}{self._changes()}", self.unkept))
-                )
+                return "; ".join(filter(None, (f"{routines} in force from {self.path}{self._changes()}", self.unkept)))
 
     def _changes(self) -> str:
         kinds = (

@@ -17,8 +17,8 @@ from ankita_agent.app.recovery import (
     rerun_of,
     written_off,
 )
-from ankita_agent.app.told import line_of_entry, line_of_lost
 from ankita_agent.app.timekeeping import LEAP, Timekeeper
+from ankita_agent.app.told import line_of_entry, line_of_lost
 from ankita_agent.core.instants import Instant
 from ankita_agent.core.jitter import delay_of
 from ankita_agent.core.passes import Plan

@@ -21,7 +21,7 @@ from ankita_agent.app.timekeeping import Timekeeper
 from ankita_agent.app.told import line_of_entry
 from ankita_agent.app.world import Manner, World
 from ankita_agent.core.durations import approximate
-from ankita_agent.core.errors import CannotWriteState, LedgerDamaged, LedgerUnavailable
+from ankita_agent.core.errors import LedgerDamaged, LedgerUnavailable
 from ankita_agent.core.instants import DAY, MILLISECOND, SECOND, Duration, Instant, Monotonic
 from ankita_agent.ports.wakeups import Happened
 
@@ -116,7 +116,7 @@ class Shift:
         try:
             self._serve()
             self._prune()
-        except (LedgerUnavailable, CannotWriteState) as fault:
+        except LedgerUnavailable as fault:
             self._ledger_failed(fault)
         self._report()
         self.show_progress()
@@ -140,9 +140,8 @@ class Shift:
                 waits.append(due - self._world.clock.now())
             if self._desk.dues.line and settling is not None:
                 waits.append(settling)
-        for deadline in (self._runner.deadline(), self._reload_at):
-            if deadline is not None:
-                waits.append(deadline - awake)
+        deadlines = (self._runner.deadline(), self._reload_at)
+        waits += [deadline - awake for deadline in deadlines if deadline is not None]
         if self._open_fires.waiting or not all(self._watching.values()):
             waits.append(POLL)
         watchdog = self._world.readiness.watchdog
@@ -227,6 +226,10 @@ class Shift:
             self._reporter.mend("ledger")
 
     def _note(self, served: Served) -> None:
+        if served.hindrance:
+            self._reporter.degrade("starts", f"not everything that is asked for can start: {served.hindrance}")
+        else:
+            self._reporter.mend("starts")
         for entry in served.entries:
             self._tell(line_of_entry(entry))
         for start, routine, slot in served.starts:
@@ -297,7 +300,7 @@ class Shift:
         watched = [self._world.wakeups.watch(CONFIG, directory) for directory in loaded.directories]
         self._watching[CONFIG] = bool(watched) and all(watched)
 
-    def _ledger_failed(self, fault: LedgerUnavailable | CannotWriteState) -> None:
+    def _ledger_failed(self, fault: LedgerUnavailable) -> None:
         if self._failed_at is None:
             self._failed_at = self._timekeeper.reading.now
         else:

@@ -25,6 +25,8 @@ LEAP = Duration(3 * HOUR)
 STAND = Duration(10 * MINUTE)
 """How long a clock that leapt forward must stand, counted awake, before it is believed."""
 
+_NO_TIME = Duration(0)
+
 _NAP = Duration(2 * SECOND)
 """Less than this between BOOTTIME and MONOTONIC is their reading one after the other, not a sleep."""
 
@@ -44,7 +46,7 @@ class Noticed:
 
     slept: bool = False
     lowered: bool = False
-    stepped: Duration = Duration(0)
+    stepped: Duration = _NO_TIME
 
 
 class Timekeeper:

@@ -26,7 +26,8 @@ def line_of_end(end: End, routine: str, took: Duration | None) -> str:
             why = f", killed by signal {end.signal}"
         case _:
             why = f" ({end.reason.replace('_', ' ')})" if end.reason else ""
-    return f"{routine}: fire {end.fire} {end.outcome.replace('_', ' ')}{why}{spent}{detail}; see: ankita-agent logs {routine}"
+    how = f"{end.outcome.replace('_', ' ')}{why}{spent}{detail}"
+    return f"{routine}: fire {end.fire} {how}; see: ankita-agent logs {routine}"
 
 
 def line_of_entry(entry: Entry) -> str:

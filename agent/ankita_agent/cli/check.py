@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 import click
 
+from ankita_agent import wiring
 from ankita_agent.core.problems import Problem, Severity
 from ankita_agent.core.routine_file import Judgement
 from ankita_agent.core.tree import lines_of
@@ -16,6 +17,7 @@ from ankita_agent.ports.routine_source import Absent, Found, RoutineSource, Unus
 FINE, WARNED, REFUSED = 0, 1, 78
 MOST_SHOWN: Final = 100
 _WIDEST: Final = 100
+_MOST_READ: Final = 32 * 1024 * 1024  # more than any file may have, so that it is refused and not cut
 _COLOURS: Final = {Severity.ERROR: "red", Severity.WARNING: "yellow"}
 
 
@@ -35,8 +37,8 @@ class _Checked(NamedTuple):
         return WARNED if self.problems else FINE
 
 
-def check_command(source: Callable[[], RoutineSource], parse: Callable[[bytes], Judgement]) -> click.Command:
-    """The command, given how to find the file that the agent reads and how to judge one."""
+def check_command(find_source: Callable[[], RoutineSource], parse: Callable[[bytes], Judgement]) -> click.Command:
+    """The command, given how to find the file that the agent reads, and how to judge one."""
 
     @click.command("check")
     @click.argument("file", required=False, type=click.Path(allow_dash=True))
@@ -53,7 +55,7 @@ def check_command(source: Callable[[], RoutineSource], parse: Callable[[bytes], 
           $ ankita-agent check
           routines.yaml: 3 routines, no problems
         """
-        checked = _configured(source(), parse) if file is None else _given(file, parse)
+        checked = _configured(find_source(), parse) if file is None else _given(file, parse)
         if as_json:
             click.echo(json.dumps(_as_json(checked), indent=2, ensure_ascii=False))
         else:
@@ -68,9 +70,7 @@ def _configured(source: RoutineSource, parse: Callable[[bytes], Judgement]) -> _
         case Found(content=content):
             return _judged(source.path, content, parse)
         case Absent():
-            return _missing(
-                source.path, "a start without it is an agent without routines; write one at that path"
-            )
+            return _missing(source.path, "a start without it is an agent without routines; write one at that path")
         case Unusable(problem=problem):
             return _Checked(source.path, (problem,), None, None)
 
@@ -78,7 +78,7 @@ def _configured(source: RoutineSource, parse: Callable[[bytes], Judgement]) -> _
 def _given(file: str, parse: Callable[[bytes], Judgement]) -> _Checked:
     """Any file, as it is: who may write to it does not matter until the agent reads it."""
     try:
-        content = sys.stdin.buffer.read() if file == "-" else _bytes_of(file)
+        content = sys.stdin.buffer.read(_MOST_READ) if file == "-" else _bytes_of(file)
     except FileNotFoundError:
         return _missing(file, "look at the name: ls")
     except OSError as error:
@@ -89,7 +89,7 @@ def _given(file: str, parse: Callable[[bytes], Judgement]) -> _Checked:
 
 def _bytes_of(file: str) -> bytes:
     with open(file, "rb") as opened:
-        return opened.read()
+        return opened.read(_MOST_READ)
 
 
 def _missing(name: str, fix: str) -> _Checked:
@@ -119,7 +119,7 @@ def _show(checked: _Checked) -> None:
     lines = () if checked.content is None else lines_of(checked.content.decode("utf-8-sig", "replace"))
     for problem in checked.problems[:MOST_SHOWN]:
         _say(_headline(checked.name, problem))
-        _say(f"    {problem.fix}")
+        _say(f"    {_printable(problem.fix)}")
         for line in _excerpt(lines, problem):
             _say(f"    {line}")
     if len(checked.problems) > MOST_SHOWN:
@@ -136,23 +136,39 @@ def _counted(warnings: int) -> str:
 def _headline(name: str, problem: Problem) -> str:
     place = f"{name}:{problem.line}:{problem.column}" if problem.line else name
     severity = click.style(f"{problem.severity}:", fg=_COLOURS[problem.severity], bold=True)
-    return f"{place}: {severity} {problem.problem}"
+    return f"{place}: {severity} {_printable(problem.problem)}"
+
+
+def _printable(text: str) -> str:
+    """The text with what could steer a terminal made visible, each character still one."""
+    return (
+        text
+        if text.isprintable()
+        else "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in text)
+    )
 
 
 def _excerpt(lines: tuple[str, ...], problem: Problem) -> list[str]:
     """The line of the problem with a caret below its place, cut to a width that a terminal has."""
     if not 0 < problem.line <= len(lines):
         return []
-    line = "".join(letter if letter.isprintable() else " " for letter in lines[problem.line - 1])
+    line = _printable(lines[problem.line - 1].replace("\t", " "))
     start = max(0, problem.column - _WIDEST // 2) if len(line) > _WIDEST else 0
     number = str(problem.line)
     shown = line[start : start + _WIDEST].rstrip()
-    return (
-        [f"{number} | {shown}", f"{' ' * len(number)} | {' ' * (problem.column - 1 - start)}^"]
-        if shown
-        else []
-    )
+    return [f"{number} | {shown}", f"{' ' * len(number)} | {' ' * (problem.column - 1 - start)}^"] if shown else []
 
 
 def _say(text: str) -> None:
     click.echo(text, color=False if "NO_COLOR" in os.environ else None)
+
+
+def _find_source() -> RoutineSource:
+    return wiring.routine_source(wiring.find_this_user(dict(os.environ)).places)
+
+
+def _parse(content: bytes) -> Judgement:
+    return wiring.routine_judge()(content)
+
+
+command = check_command(_find_source, _parse)

@@ -14,7 +14,9 @@ from ankita_agent.wiring import find_this_user, looking
 
 @click.command("history")
 @click.argument("routine", required=False)
-@click.option("--count", "-n", type=click.IntRange(1, 1_000_000), default=50, show_default=True, help="How many rows.")
+@click.option(
+    "--count", "-n", type=click.IntRange(1, 1_000_000), default=50, show_default=True, help="How many rows."
+)
 @json_option
 def command(routine: str | None, count: int, as_json: bool) -> int:
     """How slots ended, newest first: a row for each fire, and for each slot or stretch of slots without one.

@@ -29,7 +29,9 @@ def command(as_json: bool) -> int:
         print_json(document)
         return 0
     if not document:
-        click.echo("no routine is in force; write some in routines.yaml and start: ankita-agent run", err=True)
+        click.echo(
+            "no routine is in force; write some in routines.yaml and start: ankita-agent run", err=True
+        )
         return 0
     rows = []
     for routine in document:

@@ -20,7 +20,9 @@ _LOOK_EVERY = 0.2  # seconds between two looks at an output that is followed
 @click.command("logs")
 @click.argument("routine")
 @click.option("--fire", type=int, help="The fire with this number instead of the newest.")
-@click.option("--lines", "-n", type=click.IntRange(1), default=200, show_default=True, help="The last lines only.")
+@click.option(
+    "--lines", "-n", type=click.IntRange(1), default=200, show_default=True, help="The last lines only."
+)
 @click.option("--follow", "-f", is_flag=True, help="Go on until the run has ended.")
 def command(routine: str, fire: int | None, lines: int, follow: bool) -> int:
     """The output of a routine's newest run, byte for byte; what it is goes to stderr.

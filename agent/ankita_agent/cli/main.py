@@ -29,8 +29,8 @@ _ANSWERS = {
     "reload": "nothing to do: a saved routines.yaml is in force within two seconds; see: ankita-agent status",
     "validate": "to see what is wrong with a file: ankita-agent check",
     "show": "to see one routine: ankita-agent status ROUTINE",
-    "enable": "set `enabled: true` in routines.yaml; the service is enabled by: systemctl --user enable ankita-agent",
-    "disable": "set `enabled: false` in routines.yaml; the service is disabled by: systemctl --user disable ankita-agent",
+    "enable": "write `enabled: true` in routines.yaml; for the service: systemctl --user enable ankita-agent",
+    "disable": "write `enabled: false` in routines.yaml; for the service: systemctl --user disable ankita-agent",
     "log": "the output of a run: ankita-agent logs ROUTINE",
     "start": "to own and fire in this terminal: ankita-agent run",
 }
@@ -40,11 +40,11 @@ _ANSWERS = {
 class Commands(click.Group):
     """Commands that are imported when they are asked for."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         """In the order in which people need them."""
         return list(COMMANDS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         """The command of that name, or None."""
         if cmd_name not in COMMANDS:
             return None
@@ -66,7 +66,7 @@ class Commands(click.Group):
             raise click.UsageError(f"there is no command {name!r}; {hint}", ctx)
         return super().resolve_command(ctx, args)
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """The list of commands, without importing any."""
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))

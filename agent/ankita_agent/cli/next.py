@@ -16,8 +16,12 @@ from ankita_agent.wiring import Outlook, ThisUser, find_this_user, look_at_proce
 
 @click.command("next")
 @click.argument("routine", required=False)
-@click.option("--from", "start", metavar="INSTANT", help="The slots after this instant instead of now (RFC 3339).")
-@click.option("--count", "-n", type=click.IntRange(1, 10_000), default=10, show_default=True, help="How many slots.")
+@click.option(
+    "--from", "start", metavar="INSTANT", help="The slots after this instant instead of now (RFC 3339)."
+)
+@click.option(
+    "--count", "-n", type=click.IntRange(1, 10_000), default=10, show_default=True, help="How many slots."
+)
 @json_option
 def command(routine: str | None, start: str | None, count: int, as_json: bool) -> int:
     """The slots to come: of the routines in force, or of routines.yaml while no agent runs.

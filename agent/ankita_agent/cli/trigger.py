@@ -3,6 +3,7 @@
 import os
 import secrets
 import time
+from collections.abc import Callable
 
 import click
 
@@ -14,8 +15,9 @@ from ankita_agent.core.errors import NotRunning, SomeoneElseOwns, WrongUse
 from ankita_agent.core.health import describe
 from ankita_agent.core.instants import SECOND, Duration, Monotonic
 from ankita_agent.core.outcomes import Outcome, Trigger
-from ankita_agent.core.rows import HistoryRow
+from ankita_agent.core.rows import HistoryRow, ProcessId
 from ankita_agent.ports.ledger import LedgerReader
+from ankita_agent.ports.processes import Observed, Processes
 from ankita_agent.wiring import Outlook, find_this_user, look_at_processes, looking
 
 _LOOK_EVERY = 0.02  # seconds between two looks at the ledger
@@ -42,14 +44,19 @@ def command(routine: str, wait: bool, timeout: str | None) -> int:
     patience = _patience(timeout)
     user = find_this_user(dict(os.environ))
     with looking(user.places) as outlook:
-        request = _ask(outlook, routine)
-        row = _taken_up(outlook, request, patience, wait=wait)
+        processes = look_at_processes()
+        request, agent = _ask(outlook, processes, routine)
+
+        def lives() -> bool:
+            return processes.observe(agent) is not Observed.GONE
+
+        row = _taken_up(outlook, request, lives, patience, wait=wait)
         if row is None:
             click.echo(f"{routine}: waits until another run has ended; see: ankita-agent status", err=True)
             return 0
         if not wait or row.outcome is not None:
             return _say(row, waited=wait)
-        return _say(_ended(outlook, row, patience), waited=True)
+        return _say(_ended(outlook, row, lives, patience), waited=True)
 
 
 def _patience(timeout: str | None) -> Duration | None:
@@ -58,14 +65,17 @@ def _patience(timeout: str | None) -> Duration | None:
     try:
         return parse_duration(timeout)
     except ValueError as error:
-        raise WrongUse(f"--timeout: {error}", now="nothing was started", do="write for example --timeout 30s") from None
+        raise WrongUse(
+            f"--timeout: {error}", now="nothing was started", do="write for example --timeout 30s"
+        ) from None
 
 
-def _ask(outlook: Outlook, routine: str) -> Request:
+def _ask(outlook: Outlook, processes: Processes, routine: str) -> tuple[Request, ProcessId]:
+    """Leave the request; it, and the agent to whom it is addressed."""
     known = list(outlook.ledger.accounts()) if outlook.ledger else []
     owner = None
     if outlook.state is not None:
-        owner = look(outlook.files, outlook.state, look_at_processes(), outlook.clock.awake()).owner
+        owner = look(outlook.files, outlook.state, processes, outlook.clock.awake()).owner
     if owner is None or outlook.state is None:
         raise NotRunning(
             f"cannot run {routine!r}: no agent runs",
@@ -78,43 +88,67 @@ def _ask(outlook: Outlook, routine: str) -> Request:
         secrets.token_hex(8), routine, outlook.clock.now(), Trigger.MANUAL, owner.claim.card.token
     )
     Requests(outlook.files, outlook.state).ask(request)
-    return request
+    return request, owner.claim.card.process
 
 
-def _taken_up(outlook: Outlook, request: Request, patience: Duration | None, *, wait: bool) -> HistoryRow | None:
+def _taken_up(
+    outlook: Outlook, request: Request, lives: Callable[[], bool], patience: Duration | None, *, wait: bool
+) -> HistoryRow | None:
     """The row of the request; None when the owner has it and lets it wait for room."""
-    assert outlook.ledger is not None
-    limit = _TAKEN_UP_WITHIN if not wait else patience
-    row = _when(outlook, limit, lambda ledger: ledger.fire_of_request(request.id))
-    if row is None and wait:
-        assert outlook.state is not None
+    limit = patience if wait else _TAKEN_UP_WITHIN
+    row = _when(outlook, lives, limit, lambda ledger: ledger.fire_of_request(request.id))
+    if row is not None:
+        return row
+    assert outlook.state is not None
+    if not lives():
         withdrawn = Requests(outlook.files, outlook.state).withdraw(request.id)
-        raise _too_long(request.routine, patience, "and was taken back" if withdrawn else "and may still start")
-    return row
+        raise NotRunning(
+            f"cannot run {request.routine!r}: the agent that was asked has ended",
+            now="nothing was started" + (", and the request was taken back" if withdrawn else ""),
+            do="see whether another agent runs: ankita-agent status",
+        )
+    if wait:
+        withdrawn = Requests(outlook.files, outlook.state).withdraw(request.id)
+        raise _too_long(
+            request.routine, patience, "and was taken back" if withdrawn else "and may still start"
+        )
+    return None
 
 
-def _ended(outlook: Outlook, row: HistoryRow, patience: Duration | None) -> HistoryRow:
+def _ended(
+    outlook: Outlook, row: HistoryRow, lives: Callable[[], bool], patience: Duration | None
+) -> HistoryRow:
     def ended(ledger: LedgerReader) -> HistoryRow | None:
         now = ledger.row(row.fire)
         return now if now is not None and now.outcome is not None else None
 
-    found = _when(outlook, patience, ended)
-    if found is None:
-        raise _too_long(row.routine, patience, "and goes on")
-    return found
+    found = _when(outlook, lives, patience, ended)
+    if found is not None:
+        return found
+    if not lives():
+        raise NotRunning(
+            f"cannot say how fire {row.fire} of {row.routine!r} ended",
+            fact="the agent that started it has ended without saying so",
+            now="the run may go on; the next agent records what became of it",
+            do=f"see: ankita-agent history {row.routine}",
+        )
+    raise _too_long(row.routine, patience, "and goes on")
 
 
-def _when(outlook: Outlook, limit: Duration | None, found: object) -> HistoryRow | None:
-    assert callable(found)
+def _when(
+    outlook: Outlook,
+    lives: Callable[[], bool],
+    limit: Duration | None,
+    found: Callable[[LedgerReader], HistoryRow | None],
+) -> HistoryRow | None:
+    """What is found in the ledger within the limit, and for as long as the agent lives that writes it."""
     assert outlook.ledger is not None
     end = None if limit is None else Monotonic(outlook.clock.awake() + limit)
     while True:
+        lived = lives()  # before the look: what it wrote last counts
         row = found(outlook.ledger)
-        if row is not None:
-            assert isinstance(row, HistoryRow)
+        if row is not None or not lived or (end is not None and outlook.clock.awake() >= end):
             return row
-        if end is not None and outlook.clock.awake() >= end:
-            return None
         time.sleep(_LOOK_EVERY)
 
 
@@ -128,7 +162,9 @@ def _too_long(routine: str, patience: Duration | None, state: str) -> SomeoneEls
 
 def _say(row: HistoryRow, *, waited: bool) -> int:
     if row.outcome is None:
-        click.echo(f"{row.routine}: fire {row.fire} started; follow it: ankita-agent logs {row.routine} --follow")
+        click.echo(
+            f"{row.routine}: fire {row.fire} started; follow it: ankita-agent logs {row.routine} --follow"
+        )
         return 0
     click.echo(f"{row.routine}: fire {row.fire} {describe(row)}" + (f": {row.detail}" if row.detail else ""))
     match row.outcome:

@@ -209,9 +209,7 @@ def _read_range(base: _Part) -> tuple[int, int]:
     if low > high:
         kind = base.kind
         around = {*range(low, kind.high + 1), *range(kind.low, high + 1)}
-        raise base.refuse(
-            f"{kind.name} range {base.text!r} runs backwards", f"write {_write_values(sorted(around))}"
-        )
+        raise base.refuse(f"{kind.name} range {base.text!r} runs backwards", f"write {_write_values(sorted(around))}")
     return low, high
 
 
@@ -272,9 +270,7 @@ def _wrong_number(words: list[tuple[str, int]]) -> ScheduleError:
     if _is_cron(first_five) and not (year_last or _is_cron(f"* * * * {sixth.replace('?', '*')}")):
         zone = len(texts) == five + 1 and re.fullmatch(r"UTC|[A-Z]\w*/[\w/+-]+", sixth)
         problem = f"{sixth!r} follows the five fields"
-        fix = (
-            f"write `{first_five}` here, and {'the zone in `timezone:`' if zone else 'the command in `run:`'}"
-        )
+        fix = f"write `{first_five}` here, and {'the zone in `timezone:`' if zone else 'the command in `run:`'}"
     elif _is_cron(next_five) and not year_last:
         surplus = 0
         seconds = re.fullmatch(r"\*(?:/([1-9]\d?))?", texts[0])
@@ -321,7 +317,7 @@ def _star_step(kind: _Kind, field: Field) -> int:
 
 
 def _write_values(values: Sequence[int]) -> str:
-    """Ascending values as a list of ranges, or as one range with a step if that is all: `1-5,8`, `10-50/20`."""
+    """Ascending values as a list of ranges, or as one range with a step: `1-5,8`, `10-50/20`."""
     steps = {later - earlier for earlier, later in pairwise(values)}
     if len(values) > 2 and len(steps) == 1 and steps != {1}:
         return f"{values[0]}-{values[-1]}/{steps.pop()}"

@@ -19,7 +19,7 @@ from functools import lru_cache
 from itertools import pairwise, product
 from typing import TYPE_CHECKING, Final
 
-from ankita_agent.core.instants import MINUTE, SECOND, Duration
+from ankita_agent.core.instants import DAY, MINUTE, SECOND, Duration
 from ankita_agent.core.zones import EARLIEST, LATEST, Reading
 
 if TYPE_CHECKING:
@@ -32,11 +32,12 @@ _EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
 _MINUTES_A_DAY: Final = 24 * 60
 _EVERY_MONTH_SHAPE: Final = tuple(product((28, 29, 30, 31), range(7)))
 _LONGEST_GAP_DAYS: Final = 366
+_FURTHEST: Final = 2 * DAY  # more than any clock is away from UTC
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """The values of one field, ascending, and whether it was written with a leading `*`, which has a meaning."""
+    """The values of one field, ascending; `star`: written with a leading `*`, which has a meaning."""
 
     values: tuple[int, ...]
     star: bool
@@ -132,18 +133,18 @@ class CronFields:
         return len(self.minute.values) * len(self.hour.values)
 
     def reading_after(self, after: Reading) -> Reading | None:
-        """The first match later than `after`, or None when it lies beyond the year 9899."""
+        """The first match later than `after`, or None when it lies well after the last instant."""
         seconds = after // SECOND
         found = min(_search(rule).get_next(float, start_time=seconds) for rule in self.rules)
         reading = Reading(int(found) * SECOND)
-        return reading if reading < LATEST else None
+        return reading if reading < LATEST + _FURTHEST else None
 
     def reading_until(self, until: Reading) -> Reading | None:
-        """The last match not later than `until`, or None when it lies before the year 1800."""
+        """The last match not later than `until`, or None when it lies well before the first instant."""
         seconds = until // SECOND + 1  # get_prev gives what is strictly earlier
         found = max(_search(rule).get_prev(float, start_time=seconds) for rule in self.rules)
         reading = Reading(int(found) * SECOND)
-        return reading if reading >= EARLIEST else None
+        return reading if reading >= EARLIEST - _FURTHEST else None
 
     def count(self, start: Reading, end: Reading) -> int:
         """How many matches there are from `start`, inclusive, to `end`, exclusive."""
@@ -214,7 +215,7 @@ def _listed(values: tuple[int, ...], all_of_them: int) -> str:
 def _search(rule: str) -> "croniter":
     # Imported at the first search, because it takes longer than the rest of a command that searches nothing.
     # Kept, because making one takes longer than a search; few, because ten thousand would be megabytes. Each
-    # search starts from its own time, so nothing is carried over.
+    # search starts from its own time, so nothing is carried over; but two threads must not search at once.
     from croniter import croniter
 
     return croniter(rule, 0.0, day_or=False)

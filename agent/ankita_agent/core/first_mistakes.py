@@ -18,12 +18,21 @@ from ankita_agent.core.problems import Problem
 from ankita_agent.core.tree import Kind, Mapping, Node, Scalar
 from ankita_agent.core.tree import Sequence as Items
 
+LONGEST_LINE: Final = 1000
+"""Longer lines get no suggestion: it would help nobody, and many of them would take long to find."""
+
 _KEY: Final = r"""(?:[\w.-]+|"[^"]*"|'[^']*')"""
 _ENTRY: Final = re.compile(rf"(?P<lead>\s*(?:-\s+)*)(?P<key>{_KEY}:\s+)?(?P<value>\S.*)")
 _GLUED: Final = re.compile(r"(?P<lead>\s*(?:- )?)(?P<key>[a-z_]+):(?P<value>[^\s/].*)")
-_TIME: Final = re.compile(r"(\d{1,2})[:.](\d{2})")
+_TIME: Final = re.compile(r"([01]?[0-9]|2[0-3])[:.]([0-5][0-9])")
 _COMMENT: Final = re.compile(r"\s+#")
-_WRONG_INDENT: Final = re.compile("[\t\xa0]")
+
+_TYPOGRAPHIC: Final = (
+    "\N{LEFT DOUBLE QUOTATION MARK}",
+    "\N{RIGHT DOUBLE QUOTATION MARK}",
+    "\N{DOUBLE LOW-9 QUOTATION MARK}",
+)
+_TYPOGRAPHIC_TO_PLAIN: Final = {ord(letter): '"' for letter in _TYPOGRAPHIC}
 
 _MEANING: Final = {
     "*": "an unquoted * begins an alias in YAML",
@@ -93,7 +102,7 @@ def quote(text: str) -> str:
 
 def unquoted(line: str, number: int, column: int) -> Problem:
     """The problem of a value whose first character means something else in YAML, at that place."""
-    entry = _ENTRY.fullmatch(line.rstrip())
+    entry = _ENTRY.fullmatch(line.rstrip()) if len(line) <= LONGEST_LINE else None
     meaning = _MEANING.get(line[column - 1 : column], "YAML reads this value as something else than text")
     whole = entry is not None and entry.start("value") == column - 1
     return Problem(number, column, meaning, as_line(quoted_line(line) if whole else None))
@@ -106,6 +115,9 @@ def as_line(line: str | None) -> str:
 
 def in_value(key: str, node: Node, lines: Sequence[str]) -> Problem | None:
     """The first mistake in the value of a routine's key, if it is one that this module knows."""
+    if isinstance(node, Scalar) and node.kind is Kind.PLAIN and node.text[:1] in _TYPOGRAPHIC:
+        line = _at(lines, node.line).translate(_TYPOGRAPHIC_TO_PLAIN)
+        return Problem(node.line, node.column, f"{node.text[0]} is no quote that YAML knows", as_line(line or None))
     if key == "schedule" and isinstance(node, Scalar):
         return _lone_time(node)
     if key == "run":
@@ -120,9 +132,7 @@ def _lone_time(node: Scalar) -> Problem | None:
     if time is None:
         return None
     hour, minute = time.groups()
-    also = (
-        f" (YAML 1.1 even reads it as the number {int(hour) * 60 + int(minute)})" if ":" in node.text else ""
-    )
+    also = f" (YAML 1.1 even reads it as the number {int(hour) * 60 + int(minute)})" if ":" in node.text else ""
     return Problem(
         node.line,
         node.column,
@@ -147,22 +157,21 @@ def _in_command(node: Node, lines: Sequence[str]) -> Problem | None:
 
 def _split_item(item: Mapping, lines: Sequence[str]) -> Problem:
     problem = "a colon with a space after it begins a mapping in YAML"
-    return Problem(item.line, item.column, problem, as_line(quoted_line(_at(lines, item.line))))
+    start, written = _at(lines, item.line)[: item.column - 1], _at(lines, item.line)[item.column - 1 :]
+    return Problem(item.line, item.column, problem, as_line(start + quote(written.rstrip())))
 
 
 def _tabs(lines: Sequence[str], fault: SyntaxFault) -> Mending | None:
     line = _at(lines, fault.line)
-    wrong = next((letter for letter in _indent(line) if letter != " "), None)
-    if wrong is None:
+    if "\t" not in _indent(line):
         return None
     spaced = _respaced(lines)
     more = f" (and {len(spaced) - 1} more)" if len(spaced) > 1 else ""
     rest = line.strip()
-    name = "a tab" if wrong == "\t" else "a no-break space"
     problem = Problem(
         fault.line,
-        _indent(line).index(wrong) + 1,
-        f"{name} indents this line{more}, and YAML allows only spaces there",
+        _indent(line).index("\t") + 1,
+        f"a tab indents this line{more}, and YAML allows only spaces there",
         f"use two spaces for each level instead, before: {rest}" if rest else "empty the line",
     )
     return Mending(problem, spaced)
@@ -179,7 +188,7 @@ def _respaced(lines: Sequence[str]) -> dict[int, str]:
             if indent:
                 spaced[number] = ""
             continue
-        if _WRONG_INDENT.search(indent):
+        if "\t" in indent:
             width = widths.setdefault(indent, width + 2 if opens else width)
             spaced[number] = " " * width + line[len(indent) :]
         else:
@@ -320,7 +329,9 @@ def _without_comment(value: str) -> tuple[str, str]:
 
 
 def _at(lines: Sequence[str], number: int) -> str:
-    return lines[number - 1] if 0 < number <= len(lines) else ""
+    """The line of that number; empty where there is none, or one so long that nobody wrote it by hand."""
+    line = lines[number - 1] if 0 < number <= len(lines) else ""
+    return line if len(line) <= LONGEST_LINE else ""
 
 
 def _line_above(lines: Sequence[str], number: int) -> int:
@@ -331,4 +342,4 @@ def _line_above(lines: Sequence[str], number: int) -> int:
 
 
 def _indent(line: str) -> str:
-    return line[: len(line) - len(line.lstrip(" \t\xa0"))]
+    return line[: len(line) - len(line.lstrip(" \t"))]

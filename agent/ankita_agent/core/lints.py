@@ -6,7 +6,7 @@ from collections.abc import Mapping as MappingABC
 from collections.abc import Sequence as SequenceABC
 from typing import Final
 
-from ankita_agent.core.first_mistakes import as_line, quote
+from ankita_agent.core.first_mistakes import LONGEST_LINE, as_line, quote
 from ankita_agent.core.problems import Problem, Severity
 from ankita_agent.core.tree import Kind, Mapping, Node, Scalar, Sequence
 
@@ -15,8 +15,8 @@ _OF_THE_SHELL: Final = frozenset({"|", "||", "&&", ";", "&", ">", ">>", "<", "2>
 _VARIABLE: Final = re.compile(r"\$\{?(?:HOME|PATH|USER|PWD|XDG_\w+)\b")
 
 
-def in_routine(written: MappingABC[str, Node], lines: SequenceABC[str], found: list[Problem]) -> None:
-    """Add the warnings about the values of a routine to `found`."""
+def in_values(written: MappingABC[str, Node], lines: SequenceABC[str], found: list[Problem]) -> None:
+    """Add the warnings about the values of a routine, or of the defaults, to `found`."""
     for key, node in written.items():
         if key in ("run", "env", "description", "quiet_output"):
             found.extend(_cut_comments(key, node, lines))
@@ -37,6 +37,8 @@ def _cut_comments(key: str, node: Node, lines: SequenceABC[str]) -> Iterator[Pro
         if scalar.kind is not Kind.PLAIN or scalar.end_line > len(lines):
             continue
         line = lines[scalar.end_line - 1]
+        if len(line) > LONGEST_LINE:
+            continue
         rest = line[scalar.end_column - 1 :]
         if not rest.lstrip().startswith("#") or not rest[:1].isspace():
             continue

@@ -22,6 +22,7 @@ minutes is half a million).
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import pairwise
 
 from ankita_agent.core.instants import DAY, MINUTE, Duration, Instant
 from ankita_agent.core.outcomes import Outcome, Reason, Trigger
@@ -206,8 +207,7 @@ def _ended(
     edges = {after, until}
     for absence in absences:
         edges.update(edge for edge in (absence.since, absence.until) if after < edge < until)
-    ordered = sorted(edges)
-    for start, end in zip(ordered, ordered[1:], strict=False):
+    for start, end in pairwise(sorted(edges)):
         count = plan.timetable.count_between(start, end)
         if not count:
             continue

@@ -13,6 +13,7 @@ import re
 import unicodedata
 from collections.abc import Callable
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any, Final
 
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
@@ -51,9 +52,7 @@ class Written:
     def __init__(self, read: Callable[..., Any], schema: dict[str, Any], after: str | None = None) -> None:
         self.read, self.schema, self.after = read, schema, after
 
-    def __get_pydantic_core_schema__(
-        self, source: object, handler: GetCoreSchemaHandler
-    ) -> core_schema.CoreSchema:
+    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
         return core_schema.with_info_plain_validator_function(self._value_of)
 
     def __get_pydantic_json_schema__(
@@ -65,11 +64,7 @@ class Written:
         if not isinstance(written, NODES):
             return written
         key = info.field_name or ""
-        return (
-            self.read(written, key)
-            if self.after is None
-            else self.read(written, key, info.data.get(self.after))
-        )
+        return self.read(written, key) if self.after is None else self.read(written, key, info.data.get(self.after))
 
 
 def misfit(node: Node, problem: str, fix: str, offset: int = 0) -> Misfit:
@@ -144,9 +139,7 @@ def duration_between(
             bound = "shorter than" if span < shortest else "longer than"
             limit = format_duration(shortest if span < shortest else longest)
             without = f", or {key}: none to have no limit" if none else ""
-            raise misfit(
-                node, f"`{key}` {format_duration(span)} is {bound} {limit}", f"write {key}: {limit}{without}"
-            )
+            raise misfit(node, f"`{key}` {format_duration(span)} is {bound} {limit}", f"write {key}: {limit}{without}")
         return span
 
     return read
@@ -166,20 +159,16 @@ def whole_number(scalar: Scalar, key: str, least: int, most: int) -> int:
     """A whole number within these bounds, inclusive. Raises Misfit."""
     text = scalar.text
     if text.isdigit() and len(text) > 1 and text.startswith("0"):
-        plain = text.lstrip("0") or "0"
+        plain = text.lstrip("0")[:_LONGEST_SHOWN] or "0"
         raise misfit(
             scalar,
-            f"`{key}`: {text} begins with 0, which YAML may read as octal",
+            f"`{key}`: {shown(text)} begins with 0, which YAML may read as octal",
             f"write {plain} without the 0",
         )
     if not _WHOLE_NUMBER.fullmatch(text):
-        raise misfit(
-            scalar, f"`{key}`: {shown(text)} is not a whole number", f"write a number from {least} to {most}"
-        )
+        raise misfit(scalar, f"`{key}`: {shown(text)} is not a whole number", f"write a number from {least} to {most}")
     if not least <= int(text) <= most:
-        raise misfit(
-            scalar, f"`{key}`: {text} is not from {least} to {most}", f"write a number from {least} to {most}"
-        )
+        raise misfit(scalar, f"`{key}`: {text} is not from {least} to {most}", f"write a number from {least} to {most}")
     return int(text)
 
 
@@ -216,16 +205,24 @@ def read_schedule(node: Node, key: str) -> Schedule:
     if len(scalar.text) > _LONGEST_SCHEDULE:
         raise misfit(node, f"`{key}` has {len(scalar.text)} characters", f"write: {key}: weekdays 08:00")
     try:
-        return parse_schedule(scalar.text)
+        return _parsed(scalar.text)
     except ScheduleError as error:
         inside = 0 if scalar.kind is Kind.BLOCK or scalar.line != scalar.end_line else (error.offset or 0)
         quote = 1 if inside and scalar.kind is Kind.QUOTED else 0
         raise misfit(node, error.problem, error.fix, inside + quote) from None
 
 
+@lru_cache(maxsize=1024)
+def _parsed(text: str) -> Schedule:
+    """Many routines share a schedule, and a reload meets those of before."""
+    return parse_schedule(text)
+
+
 def read_zone(node: Node, key: str) -> str:
     """The name of a time zone that this machine knows."""
     scalar = written_text(node, key, f"{key}: Europe/Berlin")
+    if len(scalar.text) > _LONGEST_SHOWN:
+        raise misfit(node, f"no time zone is named {shown(scalar.text)}", f"write: {key}: Europe/Berlin")
     try:
         zone_named(scalar.text)
     except UnknownZone as error:
@@ -278,17 +275,7 @@ def refuse_name(name: Scalar) -> None:
         return
     ascii_only = unicodedata.normalize("NFKD", name.text).encode("ascii", "ignore").decode()
     slug = re.sub(r"[^A-Za-z0-9._-]+", "-", ascii_only).strip("-._")[:LONGEST_NAME]
-    hint = (
-        f"write for instance {slug}"
-        if slug and _NAME.fullmatch(slug)
-        else "write for instance morning-briefing"
-    )
-    why = (
-        f"is longer than {LONGEST_NAME} characters"
-        if len(name.text) > LONGEST_NAME
-        else "cannot name a routine"
-    )
-    rule = (
-        f"a name is letters (a-z), digits, - _ and . (up to {LONGEST_NAME}), beginning with a letter or digit"
-    )
+    hint = f"write for instance {slug}" if slug and _NAME.fullmatch(slug) else "write for instance morning-briefing"
+    why = f"is longer than {LONGEST_NAME} characters" if len(name.text) > LONGEST_NAME else "cannot name a routine"
+    rule = f"a name is letters (a-z), digits, - _ and . (up to {LONGEST_NAME}), beginning with a letter or digit"
     raise misfit(name, f"{shown(name.text)} {why}", f"{hint}; {rule}")

@@ -70,15 +70,11 @@ def _choice(words: type[StrEnum]) -> Written:
 class AgentSettings:
     """What holds for the agent as a whole: the key `agent`."""
 
-    concurrency: Annotated[
-        int, _whole(1, 1000), Field(description="How many routines may run at the same time.")
-    ] = 4
+    concurrency: Annotated[int, _whole(1, 1000), Field(description="How many routines may run at the same time.")] = 4
     settle: Annotated[
         Duration,
         _span(0, HOUR),
-        Field(
-            description="How long after a start or a wake-up missed routines wait before they are caught up."
-        ),
+        Field(description="How long after a start or a wake-up missed routines wait before they are caught up."),
     ] = Duration(30 * SECOND)
     stop_drain: Annotated[
         Duration,
@@ -116,9 +112,7 @@ class Settings:
     grace: Annotated[
         Duration | None,
         _span(0),
-        Field(
-            description="How late a run may still start. Without it: one period of the schedule, at most 24h."
-        ),
+        Field(description="How late a run may still start. Without it: one period of the schedule, at most 24h."),
     ] = None
     catch_up: Annotated[
         CatchUp,
@@ -144,18 +138,14 @@ class Settings:
             run_readings.read_environment,
             {
                 "type": ["object", "null"],
-                "propertyNames": {
-                    "pattern": "^(?!ANKITA_|NOTIFY_SOCKET$|WATCHDOG_|LISTEN_)[A-Za-z_][A-Za-z0-9_]*$"
-                },
+                "propertyNames": {"pattern": "^(?!ANKITA_|NOTIFY_SOCKET$|WATCHDOG_|LISTEN_)[A-Za-z_][A-Za-z0-9_]*$"},
                 "additionalProperties": _Variables,
                 "examples": [{"LANG": "en_US.UTF-8"}],
             },
         ),
         Field(description="Environment variables, taken exactly as written: `DEBUG: no` is the text no."),
     ] = field(default_factory=dict)
-    env_file: Annotated[
-        _Path | None, Field(description="A file of NAME=value lines, read when a run starts.")
-    ] = None
+    env_file: Annotated[_Path | None, Field(description="A file of NAME=value lines, read when a run starts.")] = None
     shell: Annotated[
         str,
         Written(readings.read_shell, {**_TEXT, "pattern": r"^\S+$", "examples": ["/bin/bash"]}),
@@ -163,12 +153,8 @@ class Settings:
     ] = STANDARD_SHELL
     cwd: Annotated[
         str,
-        Written(
-            readings.read_directory, {"type": ["string", "null"], "minLength": 1, "examples": ["~/projects"]}
-        ),
-        Field(
-            description="The directory a run starts in; relative to the home directory, which `~` stands for."
-        ),
+        Written(readings.read_directory, {"type": ["string", "null"], "minLength": 1, "examples": ["~/projects"]}),
+        Field(description="The directory a run starts in; relative to the home directory, which `~` stands for."),
     ] = "~"
     success_exit_status: Annotated[
         tuple[int, ...],
@@ -215,9 +201,7 @@ class Routine(Settings):
                 ],
             },
         ),
-        Field(
-            description="When it runs: `every 30m`, `daily 08:00`, `weekdays 8am`, cron fields, @ aliases."
-        ),
+        Field(description="When it runs: `every 30m`, `daily 08:00`, `weekdays 8am`, cron fields, @ aliases."),
     ]
     run: Annotated[
         tuple[str, ...],
@@ -242,9 +226,7 @@ class Routine(Settings):
     enabled: Annotated[_Flag, Field(description="Whether its schedule is followed.")] = True
     rerun_lost: Annotated[
         _Flag,
-        Field(
-            description="Whether a run whose end nobody knows is run again. Only for what may happen twice."
-        ),
+        Field(description="Whether a run whose end nobody knows is run again. Only for what may happen twice."),
     ] = False
 
 
@@ -266,9 +248,7 @@ def in_force(routine: Routine) -> InForce:
 
     The description is carried but is no part of the meaning.
     """
-    meaning = {
-        each.name: getattr(routine, each.name) for each in fields(routine) if each.name not in _NOT_OF_A_RUN
-    }
+    meaning = {each.name: getattr(routine, each.name) for each in fields(routine) if each.name not in _NOT_OF_A_RUN}
     meaning["schedule"] = routine.schedule.text
     return InForce(
         routine=routine.name,

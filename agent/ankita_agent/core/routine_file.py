@@ -15,11 +15,11 @@ from pydantic import ValidationError
 from ankita_agent.core import first_mistakes, lints
 from ankita_agent.core.durations import format_duration
 from ankita_agent.core.problems import Problem, Severity
-from ankita_agent.core.readings import Misfit, kind_of, refuse_name
-from ankita_agent.core.routine import AgentSettings, Routine, RoutineFile, Settings
+from ankita_agent.core.readings import LONGEST_NAME, Misfit, kind_of, refuse_name, shown
+from ankita_agent.core.routine import AgentSettings, CatchUp, Overlap, Routine, RoutineFile, Settings
 from ankita_agent.core.schedule import Timetable, warnings_of
 from ankita_agent.core.tree import Document, Mapping, Node, Scalar
-from ankita_agent.core.zones import zone_named
+from ankita_agent.core.zones import UnknownZone, zone_named
 
 AGENT_KEYS: Final = frozenset(each.name for each in fields(AgentSettings))
 DEFAULT_KEYS: Final = frozenset(each.name for each in fields(Settings))
@@ -35,6 +35,7 @@ MOST_PROBLEMS: Final = 1000
 """When a file has this many, the routines that follow are not judged any more."""
 
 _NOT_YET_VALUES: Final = {"overlap": frozenset({"queue", "replace", "allow"}), "catch_up": frozenset({"all"})}
+_INSTEAD: Final = {"overlap": Overlap.SKIP, "catch_up": CatchUp.LATEST}
 
 _MEANT: Final = {
     "cron": "schedule", "when": "schedule", "at": "schedule", "every": "schedule", "interval": "schedule",
@@ -67,7 +68,7 @@ class Judgement:
 
 
 def judge(document: Document, local_zone: str) -> Judgement:
-    """Judge a document. Routines without a time zone get `local_zone`, the machine's, a known one."""
+    """Judge a document. Routines without a time zone get `local_zone`, the machine's."""
     judging = _Judging(document, local_zone)
     file = judging.file()
     problems = tuple(sorted(set(judging.problems)))
@@ -81,9 +82,18 @@ class _Judging:
     def __init__(self, document: Document, local_zone: str) -> None:
         self.problems = list(document.problems)
         self._root, self._lines = document.root, document.lines
-        self._local_zone = local_zone
+        self._local_zone = self._known_zone(local_zone)
         self._defaults: dict[str, Any] = {}
-        self._default_nodes: dict[str, Node] = {}
+
+    def _known_zone(self, name: str) -> str:
+        try:
+            zone_named(name)
+        except UnknownZone as error:
+            problem = f"the machine's time zone is not known ({error.problem}), so UTC holds where none is given"
+            fix = "write for instance: defaults: {timezone: Europe/Berlin}"
+            self.problems.append(Problem(0, 0, problem, fix, Severity.WARNING))
+            return "UTC"
+        return name
 
     def file(self) -> RoutineFile:
         """The file, as far as it has no problems."""
@@ -113,26 +123,26 @@ class _Judging:
 
     def _misplaced(self, key: str, value: Node) -> tuple[str, str]:
         if key in AGENT_KEYS:
-            return f"{key!r} stands at the top level", f"put it under agent: as in agent: {{{key}: …}}"
+            return f"{shown(key)} stands at the top level", f"put it under agent: as in agent: {{{key}: …}}"
         if key in ROUTINE_KEYS | NOT_YET:
             return (
-                f"{key!r} stands at the top level and belongs to a routine",
+                f"{shown(key)} stands at the top level and belongs to a routine",
                 "put it under routines: and the name of a routine, indented by four",
             )
         if isinstance(value, Mapping) and any(each.text in ("schedule", "run") for each, _ in value.pairs):
             return (
-                f"the routine {key!r} stands at the top level",
+                f"the routine {shown(key)} stands at the top level",
                 "put it under routines: and indent it by two",
             )
-        return f"unknown key {key!r}", self._nearest(key, FILE_KEYS)
+        return f"unknown key {shown(key)}", self._nearest(key, FILE_KEYS)
 
     def _agent(self, node: Node | None) -> AgentSettings:
         known = self._known(node, "agent", AGENT_KEYS)
         return self._built(AgentSettings, known, {}) or AgentSettings()
 
     def _read_defaults(self, node: Node | None) -> None:
-        self._default_nodes = self._known(node, "defaults", DEFAULT_KEYS)
-        written = dict(self._default_nodes)
+        written = self._known(node, "defaults", DEFAULT_KEYS)
+        lints.in_values(written, self._lines, self.problems)
         base = {"timezone": self._local_zone}
         settings = self._built(Settings, written, base) or self._built(Settings, written, base)
         assert settings is not None, "what misfits has been taken out"
@@ -143,9 +153,7 @@ class _Judging:
         names: dict[str, Scalar] = {}
         for name, body in self._named_bodies(node):
             if len(self.problems) >= MOST_PROBLEMS:
-                self._report(
-                    name, "from here on nothing was looked at: too many problems", "mend those above"
-                )
+                self._report(name, "from here on nothing was looked at: too many problems", "mend those above")
                 break
             if not self._accept_name(name, names):
                 continue
@@ -169,9 +177,7 @@ class _Judging:
         return [named for named in map(_name_in, node.items) if named is not None]
 
     def _unless_nameless(self, node: Mapping) -> list[tuple[Scalar, Node]]:
-        bare = [
-            key for key, value in node.pairs if key.text in ROUTINE_KEYS and not isinstance(value, Mapping)
-        ]
+        bare = [key for key, value in node.pairs if key.text in ROUTINE_KEYS and not isinstance(value, Mapping)]
         if not any(key.text in ("schedule", "run") for key in bare):
             return list(node.pairs)
         self._report(
@@ -192,7 +198,7 @@ class _Judging:
         if first is not name:
             self._report(
                 name,
-                f"the routine {name.text!r} is named like {first.text!r} on line {first.line}",
+                f"the routine {shown(name.text)} is named like {first.text!r} on line {first.line}",
                 "give it another name",
             )
         return first is name
@@ -201,17 +207,17 @@ class _Judging:
         if not isinstance(body, Mapping):
             self._report(
                 name if isinstance(body, Scalar) and body.null else body,
-                f"the routine {name.text!r} holds {kind_of(body)}",
+                f"the routine {shown(name.text)} holds {kind_of(body)}",
                 "give it a schedule and a run, each on a line of its own, indented below its name",
             )
             return None
         before = len(self.problems)
         written = {key.text for key, _ in body.pairs}
-        known = self._known(body, f"the routine {name.text!r}", ROUTINE_KEYS)
+        known = self._known(body, f"the routine {shown(name.text)}", ROUTINE_KEYS)
         for key, example in (("schedule", "schedule: weekdays 08:00"), ("run", "run: ~/bin/briefing")):
             if key not in written:
-                self._report(name, f"the routine {name.text!r} has no {key}", f"add a line: {example}")
-        lints.in_routine(known, self._lines, self.problems)
+                self._report(name, f"the routine {shown(name.text)} has no {key}", f"add a line: {example}")
+        lints.in_values(known, self._lines, self.problems)
         routine = self._built(Routine, dict(known), {**self._defaults, "name": name.text})
         if routine is None or any(each.severity is Severity.ERROR for each in self.problems[before:]):
             return None
@@ -228,11 +234,12 @@ class _Judging:
         gap = Timetable(routine.schedule, zone_named(routine.timezone)).shortest_gap()
         if gap is None or routine.jitter < gap:
             return
-        whose = "" if "jitter" in known else "of the defaults "
+        jitter, limit = format_duration(routine.jitter), format_duration(gap)
+        whose = "" if "jitter" in known else " of the defaults"
         self._report(
             known.get("jitter", name),
-            f"the jitter {format_duration(routine.jitter)} {whose}is not shorter than "
-            f"{format_duration(gap)}, the shortest gap of the schedule {routine.schedule.text!r} of {routine.name!r}",
+            f"the jitter {jitter}{whose} is not shorter than {limit}, the shortest gap of the schedule "
+            f"{routine.schedule.text!r} of {routine.name!r}",
             f"write jitter: {format_duration(gap // 2)} or less in this routine",
         )
 
@@ -241,9 +248,7 @@ class _Judging:
         if node is None or (isinstance(node, Scalar) and node.null):
             return {}
         if not isinstance(node, Mapping):
-            self._report(
-                node, f"{owner} holds {kind_of(node)}", f"write keys below it, as in {sorted(keys)[0]}: …"
-            )
+            self._report(node, f"{owner} holds {kind_of(node)}", f"write keys below it, as in {sorted(keys)[0]}: …")
             return {}
         known = {}
         for key, value in node.pairs:
@@ -263,7 +268,7 @@ class _Judging:
                     value.line,
                     value.column,
                     f"`{text}: {word}` is not supported yet",
-                    f"remove the line {key.line}",
+                    f"write {text}: {_INSTEAD[text]}, or leave it out",
                 )
             return first_mistakes.in_value(text, value, self._lines)
         if text in NOT_YET:
@@ -276,10 +281,8 @@ class _Judging:
                 "put it into the routines themselves",
             )
         if text in AGENT_KEYS:
-            return Problem(
-                key.line, key.column, f"{text!r} belongs to the agent", f"put it under agent: as {text}: …"
-            )
-        return Problem(key.line, key.column, f"unknown key {text!r} in {owner}", self._nearest(text, keys))
+            return Problem(key.line, key.column, f"{text!r} belongs to the agent", f"put it under agent: as {text}: …")
+        return Problem(key.line, key.column, f"unknown key {shown(text)} in {owner}", self._nearest(text, keys))
 
     def _built(self, model: type[_Model], written: dict[str, Node], base: dict[str, Any]) -> _Model | None:
         """The model of what was written over `base`; None when keys misfit: reported and taken out."""
@@ -298,7 +301,9 @@ class _Judging:
         return built
 
     def _nearest(self, key: str, keys: frozenset[str]) -> str:
-        plain = key.lower().replace("-", "_")
+        plain = key[:LONGEST_NAME].lower().replace("-", "_").strip("\N{NO-BREAK SPACE} ")
+        if plain in keys and "\N{NO-BREAK SPACE}" in key:
+            return "write ordinary spaces before it: there are no-break spaces, which YAML takes for letters"
         words = {
             **{word: meant for word, meant in _MEANT.items() if meant in keys},
             **{word: word for word in keys},

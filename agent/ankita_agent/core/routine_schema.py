@@ -30,9 +30,7 @@ def routines_schema() -> dict[str, Any]:
         "examples": [_SAMPLE],
     }
     agent = _schema_of(AgentSettings, "The agent as a whole")
-    defaults = _schema_of(
-        Settings, "What every routine has unless it says otherwise; env is merged name by name"
-    )
+    defaults = _schema_of(Settings, "What every routine has unless it says otherwise; env is merged name by name")
     return {
         "$schema": _DIALECT,
         "title": "routines.yaml of ankita-agent",

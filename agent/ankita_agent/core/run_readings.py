@@ -81,9 +81,7 @@ def _refuse_variable(name: Scalar) -> None:
             f"use letters, digits and _, not beginning with a digit{hint}",
         )
     if _OURS.match(name.text):
-        raise misfit(
-            name, f"{name.text} is set or taken out by the agent for every run", "choose another name"
-        )
+        raise misfit(name, f"{name.text} is set or taken out by the agent for every run", "choose another name")
 
 
 def _variable_value(name: str, value: Node) -> str:
@@ -105,9 +103,7 @@ def read_command(node: Node, key: str, shell: str | None) -> tuple[str, ...]:
             raise misfit(node, f"`{key}` is empty", f"write the command, as in {key}: ~/bin/backup")
         return (shell or STANDARD_SHELL, "-c", scalar.text)
     if not node.items:
-        raise misfit(
-            node, f"`{key}` is an empty list", f"write the program and its arguments: {key}: [echo, hello]"
-        )
+        raise misfit(node, f"`{key}` is an empty list", f"write the program and its arguments: {key}: [echo, hello]")
     problems: list[Problem] = []
     words = []
     for item in node.items:
@@ -125,9 +121,7 @@ def read_command(node: Node, key: str, shell: str | None) -> tuple[str, ...]:
 def _program_problems(node: Node, program: str) -> list[Problem]:
     """What keeps the first word of a list from ever being a program."""
     if not program.strip():
-        return [
-            Problem(node.line, node.column, "the program of `run` is empty", "write its name or path first")
-        ]
+        return [Problem(node.line, node.column, "the program of `run` is empty", "write its name or path first")]
     if program.startswith("~"):
         return [
             Problem(

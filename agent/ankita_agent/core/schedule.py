@@ -107,29 +107,31 @@ class Timetable:
 
     def next_after(self, after: Instant) -> Instant | None:
         """The first slot later than `after`; None when there is none."""
+        after = Instant(max(after, EARLIEST - 1))
         match self.schedule.rule:
             case CronFields() as fields:
-                return WallClock(fields, self.zone).next_after(after)
+                slot = WallClock(fields, self.zone).next_after(after)
             case Every(span):
-                slot = Instant((max(after, EARLIEST - 1) // span + 1) * span)
-                return slot if slot < LATEST else None
+                slot = Instant((after // span + 1) * span)
             case Reboot():
-                return None
+                slot = None
             case never:
                 assert_never(never)
+        return slot if slot is not None and slot < LATEST else None
 
     def latest_until(self, until: Instant) -> Instant | None:
         """The last slot not later than `until`; None when there is none."""
+        until = Instant(min(until, LATEST - 1))
         match self.schedule.rule:
             case CronFields() as fields:
-                return WallClock(fields, self.zone).latest_until(until)
+                slot = WallClock(fields, self.zone).latest_until(until)
             case Every(span):
-                slot = Instant(min(until, LATEST - 1) // span * span)
-                return slot if slot >= EARLIEST else None
+                slot = Instant(until // span * span)
             case Reboot():
-                return None
+                slot = None
             case never:
                 assert_never(never)
+        return slot if slot is not None and slot >= EARLIEST else None
 
     def count_between(self, after: Instant, until: Instant) -> int:
         """How many slots are later than `after` and not later than `until`.

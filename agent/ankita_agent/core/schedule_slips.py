@@ -1,7 +1,8 @@
 """What people write first, or bring from elsewhere, in place of a schedule; each with what to write here.
 
 Nothing here accepts anything: every answer is an error to raise. OnCalendar= text is read as systemd.time(7),
-"Calendar Events", has it, and gets the schedule with the same slots, where there is one.
+"Calendar Events", has it, and gets the schedule with the same slots, where there is one (but for the days on
+which clocks are changed: systemd has other rules there).
 """
 
 import re
@@ -11,9 +12,7 @@ from typing import Final
 from ankita_agent.core.cron import ScheduleError, parse_cron, write_cron
 from ankita_agent.core.schedule_words import nearest_days, parse_time_of_day, words_of_cron
 
-FORMS: Final = (
-    "write cron (30 8 * * 1-5), `daily 08:30`, `weekdays 8:30am`, `mon,thu 18:15`, `every 30m` or `@reboot`"
-)
+FORMS: Final = "write cron (30 8 * * 1-5), `daily 08:30`, `weekdays 8:30am`, `mon,thu 18:15`, `every 30m` or `@reboot`"
 
 _ALONE: Final = {
     "minutely": "every 1m",
@@ -35,13 +34,25 @@ _ALONE: Final = {
     "every year": "@yearly",
 }
 _INTERVAL: Final = re.compile(
-    r"(?:every )?([0-9]+) ?"
+    r"(?:every )?([0-9]{1,9}) ?"
     r"(?:(s)(?:ecs?|econds?)?|(m)(?:ins?|inutes?)?|(h)(?:rs?|ours?)?|(d)(?:ays?)?|(w)(?:eeks?)?)"
 )
 _FILLERS: Final = frozenset({"every", "each", "on", "at"})
 _ALL_DAYS: Final = frozenset({"day", "days", "everyday", "morning", "evening", "night"})
 _CLOCK_WORDS: Final = frozenset({"noon", "midnight"})
-_DAY_LIST: Final = re.compile(r"[a-z]{3,9}(?:(?:\.\.|,)[a-z]{3,9})*")
+_SPOKEN_TIMES: Final = tuple(
+    (re.compile(spoken), written)
+    for spoken, written in (
+        ("noon", "12:00"),
+        ("midnight", "00:00"),
+        (r"([ap])\.m\.?$", r"\1m"),
+        ("^([0-9]{1,2})[.h]([0-9]{2})", r"\1:\2"),
+        ("^([0-9]{1,2})h?$", r"\1:00"),
+        ("^([0-9]{1,2}:[0-9]{2}):[0-9]{2}$", r"\1"),
+    )
+)
+_DAY: Final = r"(?:sun(?:day)?|mon(?:day)?|tue(?:sday)?|wed(?:nesday)?|thu(?:rsday)?|fri(?:day)?|sat(?:urday)?)"
+_DAY_LIST: Final = re.compile(rf"{_DAY}(?:(?:\.\.|,){_DAY})*")
 _DATE: Final = re.compile(r"(?:([0-9*.,/]+)-)?([0-9*.,/]+)([-~])([0-9*.,/]+)")
 _CLOCK: Final = re.compile(r"([0-9*.,/]+):([0-9*.,/]+)(?::([0-9*.,/]+))?")
 _PLACE: Final = re.compile(r"utc|[a-z_]+(?:/[a-z0-9_+-]+)+")
@@ -64,11 +75,9 @@ def _explain_single(said: str) -> tuple[str, str] | None:
         return "the schedule is empty", FORMS
     if said in _ALONE:
         return "{} is not a schedule here", f"write `{_ALONE[said]}`"
-    if re.fullmatch("[0-9]+", said):
-        return (
-            "{} is a number, not a schedule",
-            f"write `every {int(said) or 30}m` to repeat, `daily 08:00` for a time of day",
-        )
+    if re.fullmatch("[0-9]{1,9}", said):
+        every = f"every {int(said) or 30}m"
+        return "{} is a number, not a schedule", f"write `{every}` to repeat, `daily 08:00` for a time of day"
     if re.fullmatch(r"\*(?:/[0-9]+)?", said):
         return "{} is one field of five", f"write `{said} * * * *`"
     if re.fullmatch("every [0-9]+", said):
@@ -93,28 +102,26 @@ def _explain_interval(said: str) -> tuple[str, str] | None:
 def _explain_spoken(said: str) -> tuple[str, str] | None:
     """Days and a time in another way: `8:30`, `every day at 8`, `mondays at noon`, `weekday 8.30 a.m.`."""
     words = [word for word in said.split() if word not in _FILLERS]
-    days = (
-        _days_said(words.pop(0)) if words and words[0].isalpha() and words[0] not in _CLOCK_WORDS else "daily"
-    )
-    time = "".join(words).replace("noon", "12:00").replace("midnight", "00:00")
-    time = re.sub(r"([ap])\.m\.?", r"\1m", re.sub(r"^([0-9]{1,2})[.h]([0-9]{2})", r"\1:\2", time))
-    time = re.sub(r"^([0-9]{1,2}:[0-9]{2}):[0-9]{2}$", r"\1", re.sub(r"^([0-9]{1,2})h?$", r"\1:00", time))
+    days: str | None = "daily"
+    if words and words[0].isalpha() and words[0] not in _CLOCK_WORDS:
+        days = _days_said(words.pop(0))
+    time = "".join(words)
+    for spoken, written in _SPOKEN_TIMES:
+        time = spoken.sub(written, time)
     try:
         hour, minute = parse_time_of_day(time)
     except ScheduleError:
         return None
-    return (
-        ("{} is not how days and a time are written here", f"write `{days} {hour:02}:{minute:02}`")
-        if days
-        else None
-    )
+    if days is None:
+        return None
+    return "{} is not how days and a time are written here", f"write `{days} {hour:02}:{minute:02}`"
 
 
 def _explain_calendar(said: str) -> tuple[str, str] | None:
     """OnCalendar= text: `Mon..Fri 08:00`, `*-*-* 02:30:00`, `2026-01-01`."""
     parts = said.split()
     zone = parts.pop() if len(parts) > 1 and _PLACE.fullmatch(parts[-1]) else ""
-    days = parts.pop(0) if _DAY_LIST.fullmatch(parts[0]) and _days_said(parts[0][:3]) else ""
+    days = parts.pop(0) if _DAY_LIST.fullmatch(parts[0]) else ""
     date = _DATE.fullmatch(parts[0]) if parts else None
     clock = _CLOCK.fullmatch(parts[-1]) if parts else None
     if len(parts) != bool(date) + bool(clock) or not (parts or ".." in days):
@@ -130,7 +137,7 @@ def _cron_of_calendar(days: str, date: re.Match[str] | None, clock: re.Match[str
     """The expression with the same slots; None for a year, seconds, or a day that has to be a weekday too."""
     year, month, from_end, day = date.groups() if date else (None, "*", "-", "*")
     hour, minute, second = clock.groups() if clock else ("0", "0", None)
-    if year not in (None, "*") or (second and int(second) if str(second).isdigit() else second):
+    if year not in (None, "*") or (second or "0").strip("0"):
         return None
     if from_end == "~":
         day = "L" if re.fullmatch("0*1", day) else "none"
@@ -139,16 +146,13 @@ def _cron_of_calendar(days: str, date: re.Match[str] | None, clock: re.Match[str
     weekday = re.sub(r"([a-z]{3})[a-z]*", r"\1", days.replace("..sun", "-7").replace("..", "-")) or "*"
     components = ((minute, 0, 59), (hour, 0, 23), (day, 1, 31), (month, 1, 12))
     try:
-        fields = parse_cron(
-            " ".join([*(_field_of_calendar(*component) for component in components), weekday])
-        )
+        return write_cron(parse_cron(" ".join([*(_field_of_calendar(*each) for each in components), weekday])))
     except ScheduleError:
         return None
-    return write_cron(fields)
 
 
 def _field_of_calendar(component: str, low: int, high: int) -> str:
-    """A component of a calendar event as a cron field: `0/15` gives `*/15`, `3/15` `3-59/15`, `1..5` `1-5`."""
+    """A component of a calendar event as a cron field: `0/15` gives `*/15`, and `1..5` gives `1-5`."""
     items = []
     for item in component.split(","):
         value, slash, step = item.partition("/")

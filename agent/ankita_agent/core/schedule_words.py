@@ -70,6 +70,7 @@ def parse_time_of_day(text: str, offset: int = 0) -> tuple[int, int]:
 
 def nearest_days(word: str) -> str | None:
     """The word for days that is most like this one: `weekday` gives `weekdays`, `tues` gives `tuesday`."""
-    if word[:3] in WEEKDAYS and word.isalpha():
-        return _DAY_NAMES[WEEKDAYS.index(word[:3])]
+    for name in _DAY_NAMES:
+        if len(word) >= 3 and name.startswith(word.removesuffix("s")):
+            return name
     return next(iter(get_close_matches(word, (*_DAYS, *_DAY_NAMES), n=1, cutoff=0.75)), None)

@@ -22,27 +22,27 @@ from dataclasses import dataclass
 
 from ankita_agent.core.fields import CronFields
 from ankita_agent.core.instants import DAY, Instant
-from ankita_agent.core.zones import EARLIEST, LATEST, Reading, Segment, Zone
+from ankita_agent.core.zones import Reading, Segment, Zone
 
 
 @dataclass(frozen=True, slots=True)
 class WallClock:
-    """Cron fields read off the clocks of a zone, between the years 1800 and 9899."""
+    """Cron fields read off the clocks of a zone, for instants between EARLIEST and LATEST of `zones`."""
 
     fields: CronFields
     zone: Zone
 
     def next_after(self, after: Instant) -> Instant | None:
         """The first slot later than `after`."""
-        segment = self.zone.segment_at(Instant(max(after, EARLIEST)))
-        reading = segment.reading_at(Instant(max(after, EARLIEST)))
+        segment = self.zone.segment_at(after)
+        reading = segment.reading_at(after)
         if self.fields.fixed_time:  # what this zone's clocks showed before is over
             reading = Reading(max(reading, segment.read_until - 1))
         match = self.fields.reading_after(reading)
         while match is not None:
             slot = segment.instant_of(match)
             if slot < segment.end:
-                return slot if slot < LATEST else None
+                return slot
             segment = self.zone.segment_at(segment.end)
             if self.fields.fixed_time:
                 if match <= segment.first:
@@ -53,10 +53,8 @@ class WallClock:
 
     def latest_until(self, until: Instant) -> Instant | None:
         """The last slot not later than `until`."""
-        if until < EARLIEST:
-            return None
-        segment = self.zone.segment_at(Instant(min(until, LATEST)))
-        reading = segment.reading_at(Instant(min(until, LATEST)))
+        segment = self.zone.segment_at(until)
+        reading = segment.reading_at(until)
         if self.fields.fixed_time:
             reading = Reading(max(reading, segment.read_until - 1))
         match = self.fields.reading_until(reading)
@@ -73,7 +71,7 @@ class WallClock:
 
     def count(self, start: Instant, end: Instant) -> int:
         """How many slots there are from `start`, inclusive, to `end`, exclusive."""
-        at, end, total = Instant(max(start, EARLIEST)), Instant(min(end, LATEST)), 0
+        at, total = start, 0
         while at < end:
             segment = self.zone.segment_at(at)
             stop = Instant(min(segment.end, end))

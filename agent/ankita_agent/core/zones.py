@@ -1,4 +1,4 @@
-"""A time zone as stretches of constant offset, so that slots are reckoned on instants, not on aware datetimes.
+"""A time zone as stretches of constant offset, so that slots are reckoned on instants only.
 
 The problem: Python compares and subtracts aware datetimes of one zone by what their clocks show (PEP 495),
 so the two passes of an autumn hour look equal, and an hour that spring skips looks real. The rule: a zone
@@ -24,10 +24,8 @@ FIRST_YEAR: Final = 1800
 LAST_YEAR: Final = 9899
 _EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
 _FOREVER: Final = 10**30
-_ELSEWHERE: Final = (
-    "posix/",
-    "right/",
-)  # trees of the same names; `right` counts leap seconds, our clock does not
+# Other trees of the same names; `right` counts leap seconds, which our clock does not.
+_ELSEWHERE: Final = ("posix/", "right/")
 _OFFSET: Final = re.compile(r"(?:utc|gmt|z)?[+-]\d{1,2}(?::?\d\d)?", re.IGNORECASE)
 
 
@@ -159,13 +157,9 @@ def zone_named(key: str) -> Zone:
 def _unknown(key: str) -> UnknownZone:
     problem = f"no time zone is named {key!r}"
     if _OFFSET.fullmatch(key.strip()):
-        return UnknownZone(
-            problem, "a zone is named after a place, not after its offset: write Europe/Berlin"
-        )
+        return UnknownZone(problem, "a zone is named after a place, not after its offset: write Europe/Berlin")
     # A place alone (`berlin`) counts as its whole name. Etc/GMT+2 is never proposed: it lies *behind* UTC.
-    names = {
-        name.lower(): name for name in sorted(available_timezones() | {"UTC"}) if not name.startswith("Etc/")
-    }
+    names = {name.lower(): name for name in sorted(available_timezones() | {"UTC"}) if not name.startswith("Etc/")}
     places = {name.rsplit("/", 1)[-1]: whole for name, whole in reversed(names.items())}
     wanted = key.strip().lower().replace(" ", "_")
     for known in (names, places):

@@ -171,9 +171,8 @@ class FakeProcesses:
         }
         mark = self._marks[leader]
         if mark is not None:
-            orphans = {
-                pid for pid, facts in ours.items() if facts.parent == AGENT and facts.pid != leader.pid
-            }
+            started = {each.pid for each in self._leaders if self._is(each)}
+            orphans = {pid for pid, facts in ours.items() if facts.parent == AGENT and pid not in started}
             marked |= {pid for pid in orphans if self._table[pid].mark == mark}
         members = kin(leader.pid, leader.ticks, marked, ours)
         self._leaders[leader] = {pid: ours[pid].ticks for pid in members}
@@ -226,6 +225,10 @@ class FakeProcesses:
     def _send(self, pid: int, number: int) -> None:
         self.sent.append((pid, number))
         self.signal(pid, number)
+
+    def _is(self, process: ProcessId) -> bool:
+        found = self._table.get(process.pid)
+        return found is not None and found.facts.ticks == process.ticks
 
     def _identity(self, pid: int) -> ProcessId:
         return ProcessId(pid, self._table[pid].facts.ticks, self.place.boot, self.place.namespace)

@@ -18,9 +18,10 @@ due. Damage that shows later is LedgerDamaged from the call that met it.
 
 import sqlite3
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from typing import Final
 
-from ankita_agent.adapters.sqlite_ledger.disk import create_empty, look, uri_of
+from ankita_agent.adapters.sqlite_ledger.disk import create_empty, look, size_of, uri_of
 from ankita_agent.adapters.sqlite_ledger.faults import Doing, damaged, told, unavailable
 from ankita_agent.adapters.sqlite_ledger.owner import SqliteLedger
 from ankita_agent.adapters.sqlite_ledger.queries import named_queries
@@ -46,12 +47,18 @@ def open_owner(
     For the owner alone, who holds the guard. Raises LedgerUnavailable, LedgerDamaged (see `set_aside`) and
     LedgerTooNew; the file is then as it was, and no connection is left open.
     """
-    if look(path) is None:
+    migrations = migrations or shipped_migrations()
+    size = look(path)
+    if size is None:
         create_empty(path)
     with told(path, Doing.OPENED):
+        if size and not size_of(
+            f"{path}-journal"
+        ):  # one that died while it was made has that to roll back first
+            _inspect(path, patience, migrations[-1].version)
         connection = _connect(uri_of(path, "rw"), patience)
         try:
-            return _made_ready(connection, path, migrations or shipped_migrations())
+            return _made_ready(connection, path, migrations)
         except BaseException:
             connection.close()
             raise
@@ -86,6 +93,18 @@ def _connect(uri: str, patience: Duration) -> sqlite3.Connection:
     return sqlite3.connect(uri, timeout=in_seconds(patience), isolation_level=None, uri=True)
 
 
+def _inspect(path: str, patience: Duration, newest: int) -> None:
+    """Refuse what is not to be written, through a connection that cannot: closing one that can writes the log
+    into a damaged database and deletes it.
+    """
+    with closing(_connect(uri_of(path, "ro"), patience)) as connection:
+        version = version_of(connection, path, newest)
+        if version and (version < newest or _ended_uncleanly(connection)):
+            ((found,),) = connection.execute("PRAGMA quick_check(1)").fetchall()
+            if found != "ok":
+                raise damaged(path, found)
+
+
 def _made_ready(connection: sqlite3.Connection, path: str, migrations: Sequence[Migration]) -> SqliteLedger:
     version = version_of(connection, path, migrations[-1].version)
     ((mode,),) = connection.execute("PRAGMA journal_mode = WAL").fetchall()
@@ -93,8 +112,6 @@ def _made_ready(connection: sqlite3.Connection, path: str, migrations: Sequence[
         raise unavailable(path, Doing.OPENED, f"SQLite has no write-ahead log here, only {mode!r}")
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA fullfsync = ON")
-    if version and (version < migrations[-1].version or _ended_uncleanly(connection)):
-        _check(connection, path)
     migrate(connection, path, version, migrations)
     return SqliteLedger(connection, path, named_queries(READING[NEWEST]))
 
@@ -102,9 +119,3 @@ def _made_ready(connection: sqlite3.Connection, path: str, migrations: Sequence[
 def _ended_uncleanly(connection: sqlite3.Connection) -> bool:
     newest = connection.execute("SELECT ended_at FROM terms ORDER BY term DESC LIMIT 1").fetchall()
     return bool(newest) and newest[0][0] is None
-
-
-def _check(connection: sqlite3.Connection, path: str) -> None:
-    ((found,),) = connection.execute("PRAGMA quick_check(1)").fetchall()
-    if found != "ok":
-        raise damaged(path, found)

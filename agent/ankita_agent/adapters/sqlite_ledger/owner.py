@@ -186,26 +186,31 @@ class SqliteLedger(SqliteLedgerReader):
     def _without_rows_met(self, entry: Entry) -> Entry | None:
         """What of the entry has no row yet; None when all of it has.
 
-        Rows stand in the way only where the clock was set back. There slots come one by one and this is yes
-        or no. For a stretch that meets rows all the same, their slots are taken off its count and the rest is
-        put where the last of it must lie; of a row that reaches beyond the stretch nobody knows how many
-        slots are inside, so none is taken off: better one counted twice than one lost.
+        Rows stand in the way only where the clock was set back. There slots come one by one, and this is yes
+        or no. Should a stretch meet rows all the same, their slots are taken off its count, and the rest is
+        put behind them, else before, else in between. Of a row that reaches beyond the stretch nobody knows
+        how many slots are inside, so none is taken off: better one counted twice than one lost.
         """
-        left, end, gap = entry.count, entry.until, None
-        for slot, until, count in self._do("rows_met", **_key_values(entry), until=entry.until).fetchall():
-            if gap is None and until < end:
-                gap = (until + 1, end)
-            if slot >= entry.slot and until <= entry.until:
+        met = self._do("rows_met", **_key_values(entry), until=entry.until).fetchall()
+        if not met:
+            return entry
+        edge, left, gaps = entry.slot, entry.count, []
+        for slot, until, count in met:
+            if edge < slot:
+                gaps.append((edge, Instant(slot - 1)))
+            if entry.slot <= slot and until <= entry.until:
                 left -= count
-            end = min(end, slot - 1)
-        if gap is None and end >= entry.slot:
-            gap = (entry.slot, end)
-        if gap is None or left <= 0:
+            edge = Instant(until + 1)
+        if edge <= entry.until:
+            gaps.append((edge, entry.until))
+        if not gaps or left <= 0:
             return None
-        if left > 1 and gap[0] < gap[1]:
-            return replace(entry, slot=Instant(gap[0]), until=Instant(gap[1]), count=left)
-        only = Instant(gap[1] if gap[1] == entry.until else gap[0])
-        return replace(entry, slot=only, until=only, count=1)
+        before = gaps[0][0] == entry.slot and gaps[-1][1] != entry.until
+        first, last = gaps[0 if before else -1]
+        if left == 1 or first == last:
+            first = last = last if last == entry.until else first
+            left = 1
+        return replace(entry, slot=first, until=last, count=left)
 
     def _skip_fire_numbers(self, floor: int) -> None:
         ((used,),) = self._do("newest_fire_number").fetchall()

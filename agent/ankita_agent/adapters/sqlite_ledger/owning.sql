@@ -58,10 +58,10 @@ WHERE routine = :routine
 ON CONFLICT DO NOTHING;
 
 -- name: rows_met
--- The rows that hold slots of the stretch :slot to :until, last one first.
+-- The rows that hold slots of the stretch :slot to :until, in their order.
 SELECT slot, until, count FROM history INDEXED BY history_routine
 WHERE routine = :routine AND until >= :slot AND slot <= :until AND request IS NULL AND boot IS NULL
-ORDER BY until DESC;
+ORDER BY until;
 
 -- name: grow
 -- Only the row right before it can be continued: one of another kind in between stands in the way.
