@@ -48,16 +48,12 @@ def seated(ledger: Ledger, *routines: InForce, token: str = "one") -> int:
     return term
 
 
-def claim(
-    minutes: float = 0, name: str = "backup", *, boot: str | None = None, request: str | None = None
-) -> Claim:
+def claim(minutes: float = 0, name: str = "backup", *, boot: str | None = None, request: str | None = None) -> Claim:
     """A wish to fire the slot at that minute."""
     return Claim(name, at(minutes), Trigger.MANUAL if request else Trigger.SCHEDULE, boot, request)
 
 
-def missed(
-    minutes: float, until: float | None = None, count: int = 1, *, reason: Reason = Reason.ASLEEP
-) -> Entry:
+def missed(minutes: float, until: float | None = None, count: int = 1, *, reason: Reason = Reason.ASLEEP) -> Entry:
     """Slots of `backup` from one minute to another that were missed."""
     last = at(minutes if until is None else until)
     return Entry("backup", at(minutes), last, count, Outcome.MISSED, reason)
@@ -109,7 +105,4 @@ def fire_now(ledger: Ledger, term: int, wish: Claim, minutes: float | None = Non
 def spans(ledger: Ledger) -> list[tuple[float, float, int, Outcome | None]]:
     """Every row, oldest first: from and to in minutes, count, outcome."""
     rows = reversed(ledger.history(None, 1000))
-    return [
-        ((row.slot - MORNING) / MINUTE, (row.until - MORNING) / MINUTE, row.count, row.outcome)
-        for row in rows
-    ]
+    return [((row.slot - MORNING) / MINUTE, (row.until - MORNING) / MINUTE, row.count, row.outcome) for row in rows]

@@ -3,7 +3,6 @@
 Time passes only here, so a week is simulated in a moment and every run of a test is the same.
 """
 
-import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,42 +28,11 @@ from ankita_agent.core.instants import SECOND, Duration, Instant
 from ankita_agent.core.routine_file import judge
 from ankita_agent.core.rows import HistoryRow
 from ankita_agent.ports.ledger import Ledger
-from ankita_agent.ports.routine_source import Absent, Found, Unusable
 from ankita_agent.ports.wakeups import Happened
 from ankita_agent.testing.clocks import START, FakeClock
 from ankita_agent.testing.processes import FakeProcesses
 from ankita_agent.testing.readiness import RecordedReadiness
-
-
-class WrittenFile:
-    """ports.routine_source.RoutineSource over a text that a test writes; None is no file."""
-
-    path = "/config/routines.yaml"
-
-    def __init__(self, text: str | None) -> None:
-        self.text = text
-
-    def read(self) -> Found | Absent | Unusable:
-        """Read it now."""
-        if self.text is None:
-            return Absent(("/config",))
-        content = self.text.encode()
-        return Found(content, hashlib.sha256(content).hexdigest(), ("/config",))
-
-
-class KeptCopy:
-    """ports.routine_source.LastGood in memory."""
-
-    def __init__(self) -> None:
-        self.content: bytes | None = None
-
-    def read(self) -> bytes | None:
-        """Its content."""
-        return self.content
-
-    def write(self, content: bytes) -> None:
-        """Replace it."""
-        self.content = content
+from ankita_agent.testing.routine_files import KeptCopy, WrittenFile
 
 
 class NoWait:

@@ -1,4 +1,8 @@
-"""A program: APScheduler with COUNT jobs at the instant DUE, each running COMMAND; ends with its stdin.
+"""A program: APScheduler with COUNT jobs of one KIND, each running COMMAND; ends with its stdin.
+
+    at SECONDS     once, at that time
+    each SECONDS   every second from that time on
+    daily HOUR     at that hour of the day
 
 Imported by name at run time: the product's types are checked without the extra `bench`.
 """
@@ -6,11 +10,21 @@ Imported by name at run time: the product's types are checked without the extra 
 import importlib
 import subprocess
 import sys
+from datetime import UTC, datetime
+from typing import Any
 
-from ankita_agent.core.instants import Instant, utc_datetime
+
+def trigger_of(kind: str, when: str) -> dict[str, Any]:
+    """What `add_job` wants for a kind of job."""
+    if kind == "daily":
+        return {"trigger": "cron", "hour": int(when)}
+    moment = datetime.fromtimestamp(float(when), UTC)
+    if kind == "at":
+        return {"trigger": "date", "run_date": moment}
+    return {"trigger": "interval", "seconds": 1, "start_date": moment}
 
 
-def main(due: Instant, count: int, command: list[str]) -> None:
+def main(kind: str, when: str, count: int, command: list[str]) -> None:
     """Schedule, wait for the end of stdin, stop."""
     background = importlib.import_module("apscheduler.schedulers.background")
     pool = importlib.import_module("apscheduler.executors.pool")
@@ -20,11 +34,12 @@ def main(due: Instant, count: int, command: list[str]) -> None:
         timezone="UTC",
     )
     for _ in range(count):
-        scheduler.add_job(subprocess.run, "date", args=[command], run_date=utc_datetime(due))
+        scheduler.add_job(subprocess.run, args=[command], **trigger_of(kind, when))
     scheduler.start()
+    print("started", flush=True)
     sys.stdin.read()
     scheduler.shutdown()
 
 
 if __name__ == "__main__":
-    main(Instant(int(sys.argv[1])), int(sys.argv[2]), sys.argv[3:])
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4:])

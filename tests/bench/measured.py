@@ -1,36 +1,33 @@
-"""Numbers of a measurement and how they are shown."""
+"""Numbers of a measurement, and the sheet on which they are shown: raw first, one table at the end."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from ankita_agent.core.instants import MILLISECOND, Instant
-
-HEADINGS: Final = ("what", "n", "p50 ms", "p99 ms", "max ms", "how")
+HEADINGS: Final = ("figure", "bound", "seen", "pass")
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
-    """How late each start was, in nanoseconds, sorted; `how` is one line on the method."""
+class Sample:
+    """Numbers of one measurement in one unit, at least one, in the order in which they were taken."""
 
     what: str
-    how: str
-    late: tuple[int, ...]
+    unit: str
+    numbers: tuple[float, ...]
 
-    def percentile(self, percent: int) -> int:
-        """The smallest lateness that at least so many of 100 did not exceed."""
-        return self.late[-(-len(self.late) * percent // 100) - 1]
+    @property
+    def median(self) -> float:
+        """The middle one."""
+        return self.percentile(50)
 
-    def cells(self) -> tuple[str, ...]:
-        """One row of the table."""
-        shown = [
-            f"{span / MILLISECOND:.1f}" for span in (self.percentile(50), self.percentile(99), self.late[-1])
-        ]
-        return (self.what, str(len(self.late)), *shown, self.how)
+    def percentile(self, percent: int) -> float:
+        """The smallest number that at least so many of 100 do not exceed."""
+        return sorted(self.numbers)[-(-len(self.numbers) * percent // 100) - 1]
 
-    def raw(self) -> str:
-        """Every number, in milliseconds."""
-        return " ".join(f"{span / MILLISECOND:.2f}" for span in self.late)
+    def short(self) -> str:
+        """Middle, tail and worst on one line."""
+        shown = f"median {self.median:.2f}, p99 {self.percentile(99):.2f}, max {max(self.numbers):.2f}"
+        return f"{shown} {self.unit} (n={len(self.numbers)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,26 +38,56 @@ class LeftOut:
     why: str
 
 
-def lateness(
-    what: str, how: str, due: Instant, starts: Sequence[Instant], expected: int
-) -> Measured | LeftOut:
-    """The lateness of the starts; left out when not all came, or when one came early (the clock moved)."""
-    late = tuple(sorted(start - due for start in starts))
-    if len(late) != expected:
-        return LeftOut(what, f"{len(late)} of {expected} started within 30 s")
-    if late[0] < 0:
-        return LeftOut(what, f"one started {-late[0] / MILLISECOND:.1f} ms early")
-    return Measured(what, how, late)
+class Sheet:
+    """Shows what is measured as it comes, and keeps the rows of the table."""
+
+    def __init__(self) -> None:
+        self._rows: list[tuple[str, str, str, str]] = []
+
+    def begin(self, title: str) -> None:
+        """A new measurement."""
+        print(f"\n== {title}", flush=True)
+
+    def raw(self, sample: Sample | LeftOut) -> None:
+        """Every number, as it was taken."""
+        match sample:
+            case LeftOut(what, why):
+                print(f"{what}: left out: {why}", flush=True)
+            case Sample(what, unit, numbers):
+                print(f"{what}, {unit}: {' '.join(f'{number:.2f}' for number in numbers)}", flush=True)
+
+    def figure(self, figure: str, bound: str, seen: str, *, passed: bool) -> None:
+        """A row with a bound."""
+        self._rows.append((figure, bound, seen, "yes" if passed else "NO"))
+
+    def beside(self, what: str, seen: Sample | LeftOut | str) -> None:
+        """A row without one: a peer in the same run, or a cost that is good to know."""
+        match seen:
+            case LeftOut(why=why):
+                text = f"left out: {why}"
+            case Sample():
+                text = seen.short()
+            case _:
+                text = seen
+        self._rows.append((f"  {what}", "", text, ""))
+
+    def table(self) -> str:
+        """The rows under their headings, in columns."""
+        return "\n".join(_columns([HEADINGS, *self._rows]))
 
 
-def table(rows: Sequence[Measured]) -> str:
-    """The rows under their headings, in columns."""
-    cells = [HEADINGS, *(row.cells() for row in rows)]
-    widths = [max(len(row[column]) for row in cells) for column in range(len(HEADINGS))]
-    numbers = range(1, 5)
-    return "\n".join(
-        "  ".join(
-            cell.rjust(width) if i in numbers else cell.ljust(width) for i, (cell, width) in enumerate(pairs)
-        )
-        for pairs in (list(zip(row, widths, strict=True)) for row in cells)
-    )
+def pooled(what: str, samples: Iterable[Sample | LeftOut]) -> Sample | LeftOut:
+    """The numbers of several rounds as one sample; the first that was left out stands for all."""
+    rounds = list(samples)
+    for each in rounds:
+        if isinstance(each, LeftOut):
+            return LeftOut(what, each.why)
+    whole = [each for each in rounds if isinstance(each, Sample)]
+    return Sample(what, whole[0].unit, tuple(number for each in whole for number in each.numbers))
+
+
+def _columns(rows: list[tuple[str, str, str, str]]) -> list[str]:
+    widths = [max(len(row[column]) for row in rows) for column in range(len(HEADINGS))]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    ]

@@ -47,10 +47,14 @@ class Probe:
             return sorted(Instant(int(line)) for line in content.split())
         return sorted(Instant(at) for (at,) in struct.iter_unpack("=q", content[: len(content) // 8 * 8]))
 
-    def wait_for_starts(self, count: int, until: Instant) -> list[Instant]:
-        """Poll until that many have started, or until the given instant; return those that have."""
-        while len(self.starts()) < count and time.time_ns() < until:
-            time.sleep(0.05)
+    def wait_for_starts(self, count: int, due: Instant) -> list[Instant]:
+        """Poll until that many have started, or until 30 s after they were due; return those that have.
+
+        Sleeps until then first: a poll in the moment that is measured would take one of few cores.
+        """
+        time.sleep(max(0.0, (due - time.time_ns()) / SECOND) + 1.0)
+        while len(self.starts()) < count and time.time_ns() < due + 30 * SECOND:
+            time.sleep(0.25)
         return self.starts()
 
 
@@ -69,8 +73,3 @@ def make_probe(directory: Path) -> Probe:
 def next_multiple(span: int, ahead: int) -> Instant:
     """The first instant that is a multiple of `span` and at least `ahead` from now."""
     return Instant(-(-(time.time_ns() + ahead) // span) * span)
-
-
-def until_shortly_after(due: Instant) -> Instant:
-    """How long a scheduler is given for all its starts: 30 s after they were due."""
-    return Instant(due + 30 * SECOND)

@@ -308,9 +308,7 @@ def test_a_row_of_another_routine_does_not_grow(ledger: Ledger) -> None:
 def test_an_entry_for_a_slot_that_has_a_row_is_dropped(ledger: Ledger) -> None:
     term = seated(ledger)
     fire = fire_now(ledger, term, claim(5))
-    ledger.settle_pass(
-        term, at(30), [], [missed(5), missed(10, 30, 5), missed(10), missed(20), missed(30)], {}
-    )
+    ledger.settle_pass(term, at(30), [], [missed(5), missed(10, 30, 5), missed(10), missed(20), missed(30)], {})
     assert spans(ledger) == [(5, 5, 1, None), (10, 30, 5, Outcome.MISSED)]
     assert [open_fire.fire for open_fire in ledger.open_fires()] == [fire]
 

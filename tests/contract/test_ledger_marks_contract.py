@@ -72,9 +72,7 @@ def test_relived_slots_that_have_rows_neither_fire_nor_end_again_and_the_others_
     ledger.settle_pass(term, at(5), [claim(5)], [], {"backup": at(5)})
     ledger.settle_pass(term, at(300), [], [missed(10, 40, 7)], {"backup": at(300)})
     ledger.lower_marks(term, at(0), every_five_minutes)
-    wins = ledger.settle_pass(
-        term, at(41), [claim(5), claim(20), claim(41)], [missed(5), missed(15), missed(3)], {}
-    )
+    wins = ledger.settle_pass(term, at(41), [claim(5), claim(20), claim(41)], [missed(5), missed(15), missed(3)], {})
     assert [win is not None for win in wins] == [False, False, True]
     assert [(since, until) for since, until, _, _ in spans(ledger)] == [(3, 3), (5, 5), (10, 40), (41, 41)]
 

@@ -103,9 +103,7 @@ def test_history_takes_a_routine_and_a_limit(both: Both) -> None:
 def test_a_row_tells_everything_that_was_noted(both: Both) -> None:
     term = seated(both.owner)
     fire = fire_now(both.owner, term, claim(5, request="r1"), 6)
-    both.owner.record(
-        [start(fire, 7)], [End(fire, Outcome.FAILED, Reason.KILLED, at(8), signal=9, detail="killed")]
-    )
+    both.owner.record([start(fire, 7)], [End(fire, Outcome.FAILED, Reason.KILLED, at(8), signal=9, detail="killed")])
     assert both.reader.row(fire) == HistoryRow(
         fire=fire,
         routine="backup",

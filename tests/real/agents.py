@@ -270,7 +270,7 @@ class Place:
         return any(link.startswith(f"{self.root}/") for link in links)
 
 
-def every_second(*names: str, run: str = "true", settings: str = "settle: 1s", more: str = "") -> str:
+def every_second(*names: str, run: str = "true", settings: str = "settle: 1s, stop_drain: 1s", more: str = "") -> str:
     """A file with routines that are due at each second; `more` is YAML for each, on one line."""
     keys = f"schedule: every 1s, run: {json.dumps(run)}" + (f", {more}" if more else "")
     return f"agent: {{{settings}}}\nroutines:\n" + "".join(f"  {name}: {{{keys}}}\n" for name in names)

@@ -224,9 +224,7 @@ DAMAGES = [_garbage, _garbage_in_the_header, _text, _cut_short, _garbage_in_the_
 
 
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__.strip("_"))
-def test_a_damaged_ledger_is_refused_set_aside_whole_and_replaced(
-    path: str, damage: Callable[[str], None]
-) -> None:
+def test_a_damaged_ledger_is_refused_set_aside_whole_and_replaced(path: str, damage: Callable[[str], None]) -> None:
     with closing(open_owner(path)) as ledger:
         fire_now(ledger, seated(ledger), claim(0))
     damage(path)
@@ -303,9 +301,7 @@ def test_what_was_set_aside_earlier_is_never_overwritten(path: str) -> None:
 
 
 @pytest.mark.parametrize("harm", [os.unlink, lambda path: os.truncate(path, 0)], ids=["gone", "empty"])
-def test_a_log_without_its_database_is_damage_and_not_a_new_ledger(
-    crashed: str, harm: Callable[[str], None]
-) -> None:
+def test_a_log_without_its_database_is_damage_and_not_a_new_ledger(crashed: str, harm: Callable[[str], None]) -> None:
     harm(crashed)
     log = content_of(crashed)["-wal"]
     for opener in (open_owner, open_reader):

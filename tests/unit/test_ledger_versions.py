@@ -59,9 +59,7 @@ def test_there_are_questions_for_every_version() -> None:
     versions = [migration.version for migration in shipped_migrations()]
     assert list(READING) == versions
     assert versions[-1] == NEWEST
-    assert all(
-        named_queries(file).keys() == named_queries(READING[NEWEST]).keys() for file in READING.values()
-    )
+    assert all(named_queries(file).keys() == named_queries(READING[NEWEST]).keys() for file in READING.values())
 
 
 def test_a_new_ledger_is_private_and_durable(tmp_path: Path) -> None:
@@ -195,9 +193,7 @@ def test_people_can_read_the_rows_with_sqlite3() -> None:
     fire = fire_now(ledger, term, claim(0))
     ledger.settle_pass(term, at(20), [claim(15)], [missed(5, 10, 2)], {})
     ledger.record([], [failure(fire)])
-    rows = ledger._connection.execute(
-        "SELECT slot, until, count, outcome, reason, ended_at FROM readable"
-    ).fetchall()
+    rows = ledger._connection.execute("SELECT slot, until, count, outcome, reason, ended_at FROM readable").fetchall()
     assert rows == [
         ("2026-01-01T08:15:00Z", None, 1, "claimed", None, None),
         ("2026-01-01T08:05:00Z", "2026-01-01T08:10:00Z", 2, "missed", "asleep", "2026-01-01T08:20:00Z"),

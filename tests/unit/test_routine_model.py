@@ -142,6 +142,8 @@ SAID = {
     "timeout: 500d": "`timeout`: '500d' is longer than a year",
     "timeout: -5m": "`timeout`: '-5m' is negative",
     "timeout: soon": "`timeout`: 'soon' is not a duration",
+    "timeout: soon; or later": "`timeout`: 'soon; or later' is not a duration",
+    "timeout: " + "1s " * 30: "`timeout`: '1s 1s 1s",
     "timeout: [5m]": "an unquoted [ begins a list in YAML",
     "timeout:": "`timeout` has no value",
     "kill_after: 11m": "`kill_after` 11m is longer than 10m",

@@ -5,17 +5,17 @@ from dataclasses import dataclass, field
 import pytest
 
 from ankita_agent.app.routines import Changes, Loaded, Routines, Standing, changes_between
-from ankita_agent.core.errors import BadConfiguration, CannotWriteState
+from ankita_agent.core.errors import BadConfiguration
 from ankita_agent.core.instants import MINUTE, parse_instant
 from ankita_agent.core.problems import Problem
 from ankita_agent.core.routine import NO_ROUTINES
 from ankita_agent.core.routine_file import Judgement
-from ankita_agent.ports.routine_source import Absent, Found, Unusable
 from ankita_agent.testing.clocks import FakeClock
+from ankita_agent.testing.routine_files import KeptCopy, WrittenFile
 from tests.routine_texts import in_routine, judged
 
-PATH = "/home/me/.config/ankita-agent/routines.yaml"
-WATCH = ("/home/me/.config/ankita-agent",)
+PATH = WrittenFile.path
+WATCH = ("/config",)
 A = in_routine()
 B = in_routine("timeout: 5m")
 TWO = "routines:\n  a: {schedule: daily 08:00, run: date}\n  b: {schedule: daily 09:00, run: date}\n"
@@ -24,48 +24,11 @@ NOON = parse_instant("2026-11-30T12:00:00Z")
 
 
 @dataclass
-class File:
-    """A file that a test writes; None is no file."""
-
-    text: str | bytes | None
-    unusable: Problem | None = None
-    path: str = PATH
-
-    def read(self) -> Found | Absent | Unusable:
-        if self.unusable is not None:
-            return Unusable(self.unusable, WATCH)
-        if self.text is None:
-            return Absent(WATCH)
-        content = self.text.encode() if isinstance(self.text, str) else self.text
-        return Found(content, content.hex(), WATCH)
-
-
-@dataclass
-class Remembered:
-    """The copy of what was good; a broken disk on demand."""
-
-    content: bytes | None = None
-    broken: bool = False
-    writes: int = 0
-
-    def read(self) -> bytes | None:
-        if self.broken:
-            raise CannotWriteState("cannot read", fact="I/O error", now="so", do="look")
-        return self.content
-
-    def write(self, content: bytes) -> None:
-        if self.broken:
-            raise CannotWriteState("cannot write", fact="no space", now="so", do="look")
-        self.content = content
-        self.writes += 1
-
-
-@dataclass
 class Setting:
     """An agent's view of one file; `restarted` is the next agent on the same disk."""
 
-    file: File
-    remembered: Remembered = field(default_factory=Remembered)
+    file: WrittenFile
+    remembered: KeptCopy = field(default_factory=KeptCopy)
     clock: FakeClock = field(default_factory=lambda: FakeClock(NOON))
     parsed: int = 0
 
@@ -84,12 +47,18 @@ class Setting:
         return self.routines.reload()
 
 
+def broken() -> KeptCopy:
+    kept = KeptCopy()
+    kept.broken = True
+    return kept
+
+
 def names(loaded: Loaded) -> list[str]:
     return [routine.name for routine in loaded.file.routines]
 
 
 def test_a_good_file_comes_into_force_and_is_remembered() -> None:
-    setting = Setting(File(A))
+    setting = Setting(WrittenFile(A))
     loaded = setting.routines.start()
     assert (loaded.standing, names(loaded), loaded.error) == (Standing.IN_FORCE, ["a"], "")
     assert loaded.told == f"1 routine in force from {PATH}"
@@ -98,19 +67,19 @@ def test_a_good_file_comes_into_force_and_is_remembered() -> None:
 
 
 def test_no_file_at_all_is_an_agent_without_routines() -> None:
-    loaded = Setting(File(None)).routines.start()
+    loaded = Setting(WrittenFile(None)).routines.start()
     assert (loaded.standing, loaded.file, loaded.error) == (Standing.ABSENT, NO_ROUTINES, "")
     assert loaded.told == f"there is no {PATH}, so no routine is in force"
 
 
 def test_a_file_that_was_removed_while_no_agent_ran_is_said_aloud() -> None:
-    loaded = Setting(File(None), Remembered(A.encode())).routines.start()
+    loaded = Setting(WrittenFile(None), KeptCopy(A.encode())).routines.start()
     assert (loaded.standing, names(loaded)) == (Standing.ABSENT, [])
     assert "those of before are not in force, for their file was removed" in loaded.told
 
 
 def test_a_file_that_appears_comes_into_force() -> None:
-    setting = Setting(File(None))
+    setting = Setting(WrittenFile(None))
     setting.routines.start()
     loaded = setting.saved(A)
     assert (loaded.standing, names(loaded), loaded.changes) == (
@@ -122,7 +91,7 @@ def test_a_file_that_appears_comes_into_force() -> None:
 
 def test_a_bad_file_with_nothing_good_before_refuses_to_start_with_78() -> None:
     with pytest.raises(BadConfiguration) as caught:
-        Setting(File(BAD)).routines.start()
+        Setting(WrittenFile(BAD)).routines.start()
     assert caught.value.exit_code == 78
     text = str(caught.value)
     assert text.startswith(f"cannot use {PATH}:2:3: the routine 'a' has no run")
@@ -132,13 +101,13 @@ def test_a_bad_file_with_nothing_good_before_refuses_to_start_with_78() -> None:
 
 
 def test_a_bad_edit_leaves_the_routines_in_force_and_says_so_until_it_is_mended() -> None:
-    setting = Setting(File(A))
+    setting = Setting(WrittenFile(A))
     setting.routines.start()
     rejected = setting.saved(BAD)
     assert (rejected.standing, names(rejected)) == (Standing.REJECTED, ["a"])
     assert rejected.since == NOON
     assert rejected.error.startswith(f"the file was rejected at 2026-11-30T12:00:00Z: {PATH}:2:3: ")
-    assert "1 routine from before stay in force" in rejected.told
+    assert "1 routine from before stays in force" in rejected.told
     assert setting.remembered.content == A.encode()
 
     mended = setting.saved(B)
@@ -147,7 +116,7 @@ def test_a_bad_edit_leaves_the_routines_in_force_and_says_so_until_it_is_mended(
 
 
 def test_a_rejection_keeps_its_first_time_over_further_bad_edits() -> None:
-    setting = Setting(File(A))
+    setting = Setting(WrittenFile(A))
     setting.routines.start()
     setting.saved(BAD)
     setting.clock.pass_time(MINUTE)
@@ -156,7 +125,7 @@ def test_a_rejection_keeps_its_first_time_over_further_bad_edits() -> None:
 
 
 def test_a_bad_file_at_a_restart_leaves_the_remembered_routines_in_force() -> None:
-    setting = Setting(File(A))
+    setting = Setting(WrittenFile(A))
     setting.routines.start()
     setting.file.text = BAD
     loaded = setting.restarted().start()
@@ -166,11 +135,11 @@ def test_a_bad_file_at_a_restart_leaves_the_remembered_routines_in_force() -> No
 
 def test_a_remembered_file_that_is_good_no_more_is_not_put_in_force() -> None:
     with pytest.raises(BadConfiguration):
-        Setting(File(BAD), Remembered(b"routines: {a: {lease: x}}")).routines.start()
+        Setting(WrittenFile(BAD), KeptCopy(b"routines: {a: {lease: x}}")).routines.start()
 
 
 def test_an_unchanged_file_costs_no_parsing_and_no_write() -> None:
-    setting = Setting(File(A))
+    setting = Setting(WrittenFile(A))
     setting.routines.start()
     before = (setting.parsed, setting.remembered.writes)
     loaded = setting.routines.reload()
@@ -179,7 +148,7 @@ def test_an_unchanged_file_costs_no_parsing_and_no_write() -> None:
 
 
 def test_an_unchanged_bad_file_stays_rejected_and_is_not_judged_again() -> None:
-    setting = Setting(File(A))
+    setting = Setting(WrittenFile(A))
     setting.routines.start()
     setting.saved(BAD)
     before = setting.parsed
@@ -188,7 +157,7 @@ def test_an_unchanged_bad_file_stays_rejected_and_is_not_judged_again() -> None:
 
 
 def test_a_bad_edit_that_is_taken_back_is_in_force_again() -> None:
-    setting = Setting(File(A))
+    setting = Setting(WrittenFile(A))
     setting.routines.start()
     setting.saved(BAD)
     loaded = setting.saved(A)
@@ -196,14 +165,14 @@ def test_a_bad_edit_that_is_taken_back_is_in_force_again() -> None:
 
 
 def test_a_restart_on_the_same_file_does_not_write_it_again() -> None:
-    setting = Setting(File(A))
+    setting = Setting(WrittenFile(A))
     setting.routines.start()
     setting.restarted().start()
     assert setting.remembered.writes == 1
 
 
 def test_a_file_that_vanishes_under_a_running_agent_is_a_rejected_edit() -> None:
-    setting = Setting(File(A))
+    setting = Setting(WrittenFile(A))
     setting.routines.start()
     loaded = setting.saved(None)
     assert (loaded.standing, names(loaded)) == (Standing.REJECTED, ["a"])
@@ -213,7 +182,7 @@ def test_a_file_that_vanishes_under_a_running_agent_is_a_rejected_edit() -> None
 
 @pytest.mark.parametrize("text", ["", "\n", "  \n\n"])
 def test_a_file_that_is_quite_empty_is_taken_for_half_saved(text: str) -> None:
-    setting = Setting(File(A))
+    setting = Setting(WrittenFile(A))
     setting.routines.start()
     assert setting.saved(text).standing is Standing.REJECTED
     assert names(setting.restarted().start()) == ["a"]
@@ -221,7 +190,7 @@ def test_a_file_that_is_quite_empty_is_taken_for_half_saved(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["routines: {}\n", "# no routines for now\n"])
 def test_a_file_that_says_that_there_are_no_routines_is_believed(text: str) -> None:
-    setting = Setting(File(A))
+    setting = Setting(WrittenFile(A))
     setting.routines.start()
     loaded = setting.saved(text)
     assert (loaded.standing, names(loaded), loaded.changes) == (
@@ -232,18 +201,18 @@ def test_a_file_that_says_that_there_are_no_routines_is_believed(text: str) -> N
 
 
 def test_an_empty_file_with_nothing_in_force_is_good() -> None:
-    assert Setting(File("")).routines.start().standing is Standing.IN_FORCE
+    assert Setting(WrittenFile("")).routines.start().standing is Standing.IN_FORCE
 
 
 def test_without_routines_a_vanished_file_is_no_fault() -> None:
-    setting = Setting(File("routines: {}\n"))
+    setting = Setting(WrittenFile("routines: {}\n"))
     setting.routines.start()
     loaded = setting.saved(None)
     assert (loaded.standing, loaded.error) == (Standing.ABSENT, "")
 
 
 def test_a_file_that_others_may_write_to_is_rejected_like_a_bad_one() -> None:
-    setting = Setting(File(A))
+    setting = Setting(WrittenFile(A))
     setting.routines.start()
     setting.file.unusable = Problem(0, 0, "may be written to by everybody", "chmod o-w")
     loaded = setting.routines.reload()
@@ -252,17 +221,17 @@ def test_a_file_that_others_may_write_to_is_rejected_like_a_bad_one() -> None:
 
 
 def test_what_cannot_be_remembered_is_in_force_and_said_until_it_can() -> None:
-    setting = Setting(File(A), Remembered(broken=True))
+    setting = Setting(WrittenFile(A), broken())
     loaded = setting.routines.start()
     assert (loaded.standing, names(loaded)) == (Standing.IN_FORCE, ["a"])
-    assert "no space" in loaded.error or "I/O error" in loaded.error
+    assert "the disk is full" in loaded.error
     setting.remembered.broken = False
     assert setting.routines.reload().error == ""
     assert setting.remembered.content == A.encode()
 
 
 def test_comments_order_and_descriptions_change_nothing() -> None:
-    setting = Setting(File(TWO))
+    setting = Setting(WrittenFile(TWO))
     setting.routines.start()
     reordered = """\
 # a comment
@@ -284,6 +253,6 @@ def test_changes_name_what_is_new_changed_and_gone() -> None:
 
 
 def test_warnings_of_a_good_file_are_kept_and_make_nothing_degraded() -> None:
-    loaded = Setting(File(in_routine(run="run: echo a # b"))).routines.start()
+    loaded = Setting(WrittenFile(in_routine(run="run: echo a # b"))).routines.start()
     assert [problem.line for problem in loaded.problems] == [4]
     assert loaded.error == ""

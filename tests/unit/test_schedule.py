@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ankita_agent.core.instants import DAY, HOUR, MINUTE, SECOND, Instant, format_instant, parse_instant
-from ankita_agent.core.schedule import Schedule, Timetable, parse_schedule, warnings_of
+from ankita_agent.core.schedule import Schedule, Timetable, parse_schedule
 from ankita_agent.core.zones import EARLIEST, LATEST, Zone, zone_named
 
 
@@ -22,9 +22,15 @@ def timetable(text: str, zone: str = "Europe/Berlin") -> Timetable:
 
 
 def local_slots(text: str, start: str, end: str, zone: str = "Europe/Berlin") -> list[str]:
-    """The slots after `start` and up to `end`, as local day, time and offset."""
-    table = timetable(text, zone)
-    slots = table.slots_between(parse_instant(start), parse_instant(end))
+    """The slots after `start` and up to `end`, as local day, time and offset; also found backwards and counted."""
+    table, after, until = timetable(text, zone), parse_instant(start), parse_instant(end)
+    slots = list(table.slots_between(after, until))
+    assert table.count_between(after, until) == len(slots)
+    backwards, slot = [], table.latest_until(until)
+    while slot is not None and slot > after:
+        backwards.append(slot)
+        slot = table.latest_until(Instant(slot - 1))
+    assert backwards[::-1] == slots
     return [f"{table.zone.datetime_at(slot):%d %H:%M%z}" for slot in slots]
 
 
@@ -66,6 +72,15 @@ AUTUMN = ("2026-10-24T22:00:00Z", "2026-10-25T03:30:00Z")  # 03:00 becomes 02:00
 )  # fmt: skip
 def test_clocks_that_change_by_an_hour(text: str, night: tuple[str, str], slots: list[str]) -> None:
     assert local_slots(text, *night) == slots
+
+
+def test_what_the_first_pass_fired_is_over_in_the_second() -> None:
+    table = timetable("30 2 * * *")
+    first, next_day = parse_instant("2026-10-25T00:30:00Z"), parse_instant("2026-10-26T01:30:00Z")
+    for second_pass in map(parse_instant, ("2026-10-25T01:00:00Z", "2026-10-25T01:29:59Z", "2026-10-25T01:59:00Z")):
+        assert table.next_after(second_pass) == next_day
+        assert table.latest_until(second_pass) == first
+        assert table.count_between(second_pass, next_day) == 1
 
 
 @pytest.mark.parametrize(
@@ -355,37 +370,6 @@ def test_the_next_slot_is_found_in_well_under_a_millisecond(text: str) -> None:
         slot = following
     # 20 to 40 µs on the machines at hand; the bound leaves room for a busy one.
     assert statistics.median(took) < 0.000_5
-
-
-@pytest.mark.parametrize(
-    ("text", "problem", "fix"),
-    [
-        ("*/35 * * * *", "*/35 starts over with each hour: the last gap is 25 minutes, not 35",
-         "for an even rhythm write `every 35m`"),
-        ("*/45 * * * *", "*/45 starts over with each hour: the last gap is 15 minutes, not 45",
-         "for an even rhythm write `every 45m`"),
-        ("0 */5 * * *", "*/5 starts over with each day: the last gap is 4 hours, not 5",
-         "for an even rhythm write `every 5h`"),
-        ("*/30 2 * * *",
-         "a minute that begins with * makes a rhythm: when the clocks change it is skipped or comes twice",
-         "to run once on each day write `0,30 2 * * *`"),
-        ("0 0 13 * fri", "runs on day of month 13 and also on day of week 5, not only where both match",
-         "for one of them write `0 0 13 * *` or `0 0 * * 5`"),
-        ("0 9 8-14 * tue", "runs on day of month 8-14 and also on day of week 2, not only where both match",
-         "for that tue of the month only, write `0 9 * * tue#2`"),
-    ],
-)  # fmt: skip
-def test_a_shape_that_seldom_means_what_it_says_is_warned_of(text: str, problem: str, fix: str) -> None:
-    assert warnings_of(parse_schedule(text)) == [(problem, fix)]
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["*/15 * * * *", "* * * * *", "0 */6 * * *", "*/35 8 * * *", "*/30 9-17 * * *", "0,30 2 * * *",
-     "30 */2 * * *", "0 0 13 * *", "0 0 * * fri", "0 0 */2 * fri", "every 35m", "@reboot", "weekdays 02:30"],
-)  # fmt: skip
-def test_a_plain_schedule_is_not_warned_of(text: str) -> None:
-    assert warnings_of(parse_schedule(text)) == []
 
 
 def test_a_schedule_is_small() -> None:

@@ -93,7 +93,8 @@ class Loaded:
         routines = f"{count} routine" + ("" if count == 1 else "s")
         match self.standing:
             case Standing.REJECTED:
-                return f"{self.error}; {routines} from before stay in force; {_CHECK}"
+                stay = "stays" if count == 1 else "stay"
+                return f"{self.error}; {routines} from before {stay} in force; {_CHECK}"
             case Standing.ABSENT:
                 before = "; those of before are not in force, for their file was removed" if self.aside else ""
                 return f"there is no {self.path}, so no routine is in force{before}"

@@ -31,6 +31,9 @@ LONGEST_WAIT = Duration(30 * SECOND)
 FILE_SETTLE = Duration(150 * MILLISECOND)
 """How long the file of routines must have been left alone before it is read: editors write in steps."""
 
+FILE_SETTLED_BY = Duration(SECOND)
+"""A directory in which something changes all the time does not put the reading off for longer."""
+
 POLL = Duration(5 * SECOND)
 """How often what cannot be watched is looked at."""
 
@@ -69,11 +72,13 @@ class Shift:
         self._file = loaded.file
         self._passes = 0
         self._reload_at: Monotonic | None = None
+        self._changed_at: Monotonic | None = None
         self._look_for_requests = True
         self._failed_at: Instant | None = None
         self._retry_after = Duration(SECOND)
         self._clock_ok = True
         self._told = ""
+        self._directories: tuple[str, ...] = ()
         self._pruned_at: Monotonic | None = None
 
         process = world.processes.this_process()
@@ -206,7 +211,9 @@ class Shift:
 
     def _heed(self, happened: Happened) -> None:
         if CONFIG in happened.changed:
-            self._reload_at = Monotonic(self._timekeeper.reading.awake + FILE_SETTLE)
+            awake = self._timekeeper.reading.awake
+            self._changed_at = awake if self._changed_at is None else self._changed_at
+            self._reload_at = Monotonic(min(awake + FILE_SETTLE, self._changed_at + FILE_SETTLED_BY))
         elif self._reload_at is None and not self._watching[CONFIG]:
             self._reload_at = self._timekeeper.reading.awake
         if REQUESTS in happened.changed or not self._watching[REQUESTS]:
@@ -272,7 +279,7 @@ class Shift:
     def _reload_if_due(self) -> None:
         if self._reload_at is None or self._timekeeper.reading.awake < self._reload_at:
             return
-        self._reload_at = None
+        self._reload_at = self._changed_at = None
         self._world.readiness.reloading()
         loaded = self._routines.reload()
         try:
@@ -296,7 +303,11 @@ class Shift:
             self._reporter.degrade("config", loaded.error)
         else:
             self._reporter.mend("config")
-        self._world.wakeups.forget(CONFIG)
+        if loaded.directories != self._directories:
+            self._world.wakeups.forget(CONFIG)
+            self._directories = loaded.directories
+            # what was saved between the read and the watch is seen by one more read
+            self._reload_at = Monotonic(self._timekeeper.reading.awake + FILE_SETTLE)
         watched = [self._world.wakeups.watch(CONFIG, directory) for directory in loaded.directories]
         self._watching[CONFIG] = bool(watched) and all(watched)
 

@@ -130,10 +130,12 @@ def duration_between(
         scalar = written_text(node, key, f"{key}: 30m" + (f" (or {key}: none)" if none else ""))
         if none and scalar.text == "none":
             return None
+        if len(scalar.text) > _LONGEST_SHOWN:
+            raise misfit(node, f"`{key}`: {shown(scalar.text)} is not a duration", f"write: {key}: 30m")
         try:
-            span = parse_duration(scalar.text[:_LONGEST_SHOWN])
+            span = parse_duration(scalar.text)
         except ValueError as error:
-            problem, _, fix = str(error).partition("; ")
+            problem, _, fix = str(error).rpartition("; ")
             raise misfit(node, f"`{key}`: {problem}", fix) from None
         if not shortest <= span <= longest:
             bound = "shorter than" if span < shortest else "longer than"

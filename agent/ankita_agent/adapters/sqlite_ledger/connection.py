@@ -52,9 +52,7 @@ def open_owner(
     if size is None:
         create_empty(path)
     with told(path, Doing.OPENED):
-        if size and not size_of(
-            f"{path}-journal"
-        ):  # one that died while it was made has that to roll back first
+        if size and not size_of(f"{path}-journal"):  # one that died while it was made has that to roll back first
             _inspect(path, patience, migrations[-1].version)
         connection = _connect(uri_of(path, "rw"), patience)
         try:

@@ -83,9 +83,7 @@ def copies_before(path: str) -> dict[int, str]:
     with told(path, Doing.OPENED):
         names = [name for name in os.listdir(directory or ".") if name.startswith(start)]
     numbers = {name: name.removeprefix(start) for name in names}
-    return {
-        int(n): os.path.join(directory, name) for name, n in numbers.items() if n.isascii() and n.isdigit()
-    }
+    return {int(n): os.path.join(directory, name) for name, n in numbers.items() if n.isascii() and n.isdigit()}
 
 
 def sync_directory(path: str) -> None:

@@ -71,14 +71,10 @@ def fault_of(error: sqlite3.Error, path: str, doing: Doing) -> AnkitaError:
         return damaged(path, fact)
     if kind in _PASSING:
         return unavailable(path, doing, fact, _PASSING[kind])
-    return OurFault(
-        f"the ledger {path} could not be {doing}", fact=fact, now=_NOW[doing], do="please report this"
-    )
+    return OurFault(f"the ledger {path} could not be {doing}", fact=fact, now=_NOW[doing], do="please report this")
 
 
-def unavailable(
-    path: str, doing: Doing, fact: str, do: str = "look at it: ls -la {directory}"
-) -> LedgerUnavailable:
+def unavailable(path: str, doing: Doing, fact: str, do: str = "look at it: ls -la {directory}") -> LedgerUnavailable:
     """It cannot be used just now, and why."""
     directory = shlex.quote(path.rpartition("/")[0] or ".")
     return LedgerUnavailable(
@@ -101,9 +97,7 @@ def damaged(path: str, fact: str) -> LedgerDamaged:
 
 def too_new(path: str, found: int, known: int, copy: str | None) -> LedgerTooNew:
     """A newer version wrote it; `copy` is what that version left for going back."""
-    back = (
-        f", or go back to the copy that it made: mv {shlex.quote(copy)} {shlex.quote(path)}" if copy else ""
-    )
+    back = f", or go back to the copy that it made: mv {shlex.quote(copy)} {shlex.quote(path)}" if copy else ""
     return LedgerTooNew(
         f"the ledger {path} is too new",
         fact=f"its schema is version {found}, and this ankita-agent knows versions up to {known}",

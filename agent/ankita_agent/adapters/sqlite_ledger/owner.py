@@ -112,9 +112,7 @@ class SqliteLedger(SqliteLedgerReader):
             self._do("lower_marks", to=to)
 
     def record(self, starts: Sequence[Start], ends: Sequence[End]) -> None:
-        """Note attempts that started and fires that ended, in one transaction; the first end of a fire
-        stands.
-        """
+        """Note attempts that started and fires that ended, in one transaction; a fire's first end stands."""
         if not (starts or ends):
             return
         with self._transaction():

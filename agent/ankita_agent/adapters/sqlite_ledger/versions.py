@@ -72,7 +72,11 @@ def migrate(connection: sqlite3.Connection, path: str, version: int, migrations:
 
 
 def _copy(connection: sqlite3.Connection, path: str, target: str) -> None:
-    """A whole copy under a temporary name, then renamed: `target` is never half a copy."""
+    """Copy under a temporary name, then rename: `target` is never half a copy.
+
+    It bears the number of the first version that it does not have, so that an older ankita-agent, meeting a
+    ledger too new for it, finds the newest copy that it can open.
+    """
     with told(path, Doing.OPENED):
         temporary = f"{target}.new"
         if os.path.lexists(temporary):  # an earlier try that ended half-way

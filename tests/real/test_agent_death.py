@@ -1,0 +1,156 @@
+"""Agents that are killed: whatever the moment, no slot is fired twice and every slot has its row."""
+
+import os
+import random
+import signal
+from typing import Final
+
+import pytest
+
+from ankita_agent.core.outcomes import Outcome, Reason, Trigger
+from tests.real.agents import Agent, Place, every_second, noted, noting, unaccounted
+from tests.real.waiting import until
+
+NAMES: Final = ("a", "b", "c", "d", "e")
+KILLS: Final = 30
+SEED: Final = 20_260_303
+
+
+def until_noted(place: Place, lines: int) -> None:
+    """Wait until the routines have noted so many lines."""
+    until(lambda: len(noted(place.root / "fired")) >= lines, f"{lines} lines")
+
+
+def wait_awake(agent: Agent, seconds: float) -> None:
+    """Let the agent live so long, or less when it ends."""
+    descriptor = os.pidfd_open(agent.pid)
+    try:
+        import select
+
+        select.select([descriptor], [], [], seconds)
+    finally:
+        os.close(descriptor)
+
+
+@pytest.mark.parametrize("with_attempts", [False, True], ids=["agent alone", "with its attempts"])
+def test_killed_at_any_moment_no_slot_is_fired_twice_and_none_is_unaccounted_for(
+    place: Place, with_attempts: bool
+) -> None:
+    log = place.root / "fired"
+    place.write(every_second(*NAMES, run=noting(log)))
+    chance = random.Random(SEED)
+    kills = KILLS if not with_attempts else KILLS // 3
+    moments = [chance.uniform(0.0, 1.3) for _ in range(kills)]
+    print(f"seed {SEED}: {moments}")
+    for moment in moments:
+        agent = place.begin()
+        wait_awake(agent, moment)
+        agent.kill()
+        if with_attempts:
+            place.end_attempts()
+    last = place.start()
+    before = len(noted(log))
+    until_noted(place, before + len(NAMES))
+    assert last.stop() == 0
+    check_account(place)
+
+
+def check_account(place: Place) -> None:
+    """No slot was fired twice; what was fired has its row; no slot is missing, none is open."""
+    fired = noted(place.root / "fired")
+    assert len(fired) == len(set(fired)), "a slot was fired twice"
+    assert place.open_fires() == []
+    for name in NAMES:
+        rows = place.rows(name)
+        assert unaccounted(rows) == []
+
+
+def test_a_run_that_outlives_its_agent_is_watched_and_not_overlapped(place: Place) -> None:
+    pipe = place.root / "go"
+    os.mkfifo(pipe)
+    log = place.root / "log"
+    place.write(every_second("slow", run=f"echo begin >> {log}; read line < {pipe}; echo end >> {log}"))
+    first = place.start()
+    until(lambda: log.exists() and "begin" in log.read_text())
+    until(lambda: place.rows("slow")[0].started_at)
+    first.kill()
+    second = place.start()
+    second.says("outlived its agent and is watched to its end")
+    (skipped, *_) = place.until_row("slow", Outcome.SKIPPED)
+    assert (skipped.reason, skipped.blocked_by) == (Reason.OVERLAP, place.rows("slow")[0].fire)
+    assert log.read_text() == "begin\n"
+    pipe.write_text("\n")
+    (lost,) = place.until_row("slow", Outcome.LOST)
+    assert lost.reason is Reason.STATUS_UNKNOWN
+    until(lambda: log.read_text() == "begin\nend\nbegin\n")
+    pipe.write_text("\n")
+    assert second.stop() == 0
+    assert unaccounted(place.rows("slow")) == []
+
+
+def test_a_run_that_is_watched_keeps_its_timeout(place: Place) -> None:
+    place.write(every_second("slow", run="exec sleep 60", more="timeout: 4s, kill_after: 1s"))
+    first = place.start()
+    until(lambda: place.rows("slow") and place.rows("slow")[0].started_at)
+    first.kill()
+    second = place.start()
+    second.says("outlived its agent")
+    (row, *_) = place.until_row("slow", Outcome.TIMED_OUT)
+    assert row.term == 1
+    second.stop()
+
+
+def test_a_run_that_died_with_its_agent_is_lost(place: Place) -> None:
+    place.write(every_second("slow", run="exec sleep 60"))
+    first = place.start()
+    until(lambda: place.rows("slow") and place.rows("slow")[0].started_at)
+    first.kill()
+    place.end_attempts()
+    second = place.start()
+    second.says("lost: its agent died before it ended")
+    (lost,) = place.until_row("slow", Outcome.LOST)
+    assert lost.reason is Reason.OWNER_KILLED
+    assert place.command("history", "slow", "--json").json[-1]["outcome"] == "lost"
+    second.stop()
+
+
+def test_a_lost_run_of_a_routine_that_allows_it_is_run_once_more(place: Place) -> None:
+    log = place.root / "log"
+    place.write(
+        f"routines:\n  once: {{schedule: every 1d, rerun_lost: true,"
+        f" run: 'echo \"$ANKITA_TRIGGER $ANKITA_SLOT\" >> {log}; exec sleep 60'}}\n"
+    )
+    first = place.start()
+    assert place.command("trigger", "once").code == 0
+    until(lambda: log.exists() and log.read_text())
+    until(lambda: place.rows("once")[0].started_at)
+    first.kill()
+    place.end_attempts()
+    for _ in range(2):  # the second agent re-runs it; when that is lost too, nobody does it again
+        agent = place.start()
+        until(lambda: len(log.read_text().splitlines()) == 2)
+        agent.kill()
+        place.end_attempts()
+    agent = place.start()
+    agent.says("lost: its agent died", times=1)
+    rows = place.rows("once")
+    assert [row.outcome for row in rows if row.trigger is Trigger.MANUAL] == [Outcome.LOST]
+    print(rows, log.read_text())
+    agent.stop()
+
+
+def test_an_agent_that_is_killed_twice_in_a_row_while_it_recovers_loses_nothing(place: Place) -> None:
+    log = place.root / "fired"
+    place.write(every_second(*NAMES, run=noting(log)))
+    agent = place.start()
+    until_noted(place, 5)
+    agent.send(signal.SIGSTOP)
+    agent.kill()
+    for _ in range(3):
+        recovering = place.begin()
+        recovering.says("owner of term")
+        recovering.kill()
+    last = place.start()
+    until_noted(place, len(noted(log)) + 5)
+    assert last.stop() == 0
+    check_account(place)
