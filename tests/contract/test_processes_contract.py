@@ -230,9 +230,7 @@ def test_only_the_very_same_process_is_seen_and_signalled(
 
 
 @pytest.mark.parametrize("new_session", [False, True])
-def test_a_child_belongs_to_the_family_while_its_parent_lives_and_after(
-    world: World, new_session: bool
-) -> None:
+def test_a_child_belongs_to_the_family_while_its_parent_lives_and_after(world: World, new_session: bool) -> None:
     process, child = world.parent(new_session=new_session)
     assert set(world.processes.family(process)) >= {process.pid, child}
     world.send(process.pid, signal.SIGKILL)

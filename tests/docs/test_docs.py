@@ -83,3 +83,12 @@ def test_the_changelog_tells_of_this_version_first_and_of_double_or_missed_fires
 
 def _glossary() -> str:
     return (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+
+
+def test_the_map_of_the_design_names_every_module_of_the_house() -> None:
+    floors = ("core", "ports", "app", "adapters")
+    design = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`(\w+)`", design.partition("## The house")[2].partition("\n## ")[0]))
+    package = ROOT / "agent" / "ankita_agent"
+    modules = {path.stem for floor in floors for path in (package / floor).glob("*") if not path.name.startswith("_")}
+    assert sorted(modules - named) == []

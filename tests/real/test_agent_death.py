@@ -2,13 +2,15 @@
 
 import os
 import random
+import select
 import signal
 from typing import Final
 
 import pytest
 
+from ankita_agent.core.instants import format_instant
 from ankita_agent.core.outcomes import Outcome, Reason, Trigger
-from tests.real.agents import Agent, Place, every_second, noted, noting, unaccounted
+from tests.real.agents import SEATED, Agent, Place, every_second, noted, noting, unaccounted
 from tests.real.waiting import until
 
 NAMES: Final = ("a", "b", "c", "d", "e")
@@ -21,7 +23,7 @@ def until_noted(place: Place, lines: int) -> None:
     until(lambda: len(noted(place.root / "fired")) >= lines, f"{lines} lines")
 
 
-def wait_awake(agent: Agent, seconds: float) -> None:
+def wait_at_most(agent: Agent, seconds: float) -> None:
     """Let the agent live so long, or less when it ends."""
     descriptor = os.pidfd_open(agent.pid)
     try:
@@ -40,11 +42,13 @@ def test_killed_at_any_moment_no_slot_is_fired_twice_and_none_is_unaccounted_for
     place.write(every_second(*NAMES, run=noting(log)))
     chance = random.Random(SEED)
     kills = KILLS if not with_attempts else KILLS // 3
-    moments = [chance.uniform(0.0, 1.3) for _ in range(kills)]
-    print(f"seed {SEED}: {moments}")
-    for moment in moments:
+    moments = [(chance.random() < 0.3, chance.uniform(0.0, 1.1)) for _ in range(kills)]
+    print(f"seed {SEED}: (from birth, seconds) {moments}")
+    for from_birth, seconds in moments:
         agent = place.begin()
-        wait_awake(agent, moment)
+        if not from_birth:
+            agent.says(SEATED)
+        wait_at_most(agent, seconds)
         agent.kill()
         if with_attempts:
             place.end_attempts()
@@ -63,6 +67,10 @@ def check_account(place: Place) -> None:
     for name in NAMES:
         rows = place.rows(name)
         assert unaccounted(rows) == []
+        fires = {format_instant(row.slot) for row in rows if row.claimed_at is not None}
+        succeeded = {format_instant(row.slot) for row in rows if row.outcome is Outcome.SUCCEEDED}
+        slots = {slot for routine, slot in fired if routine == name}
+        assert succeeded <= slots <= fires
 
 
 def test_a_run_that_outlives_its_agent_is_watched_and_not_overlapped(place: Place) -> None:
@@ -116,27 +124,30 @@ def test_a_run_that_died_with_its_agent_is_lost(place: Place) -> None:
 
 def test_a_lost_run_of_a_routine_that_allows_it_is_run_once_more(place: Place) -> None:
     log = place.root / "log"
-    place.write(
-        f"routines:\n  once: {{schedule: every 1d, rerun_lost: true,"
-        f" run: 'echo \"$ANKITA_TRIGGER $ANKITA_SLOT\" >> {log}; exec sleep 60'}}\n"
-    )
+    run = f"echo $ANKITA_TRIGGER $ANKITA_SLOT >> {log}; exec sleep 60"
+    once = f"  once: {{schedule: every 1d, rerun_lost: true, run: {run}}}\n"
+    place.write(every_second("beat") + once)
     first = place.start()
     assert place.command("trigger", "once").code == 0
     until(lambda: log.exists() and log.read_text())
     until(lambda: place.rows("once")[0].started_at)
     first.kill()
     place.end_attempts()
-    for _ in range(2):  # the second agent re-runs it; when that is lost too, nobody does it again
-        agent = place.start()
-        until(lambda: len(log.read_text().splitlines()) == 2)
-        agent.kill()
-        place.end_attempts()
-    agent = place.start()
-    agent.says("lost: its agent died", times=1)
-    rows = place.rows("once")
-    assert [row.outcome for row in rows if row.trigger is Trigger.MANUAL] == [Outcome.LOST]
-    print(rows, log.read_text())
-    agent.stop()
+    second = place.start()
+    until(lambda: len(log.read_text().splitlines()) == 2)
+    until(lambda: place.rows("once")[-1].started_at)
+    second.kill()
+    place.end_attempts()
+    third = place.start()
+    third.says("lost: its agent died")
+    beats = len(place.rows("beat"))
+    until(lambda: len(place.rows("beat")) > beats + 1)
+    assert third.stop() == 0
+    (asked, again) = (line.split() for line in log.read_text().splitlines())
+    assert asked == ["manual", again[1]], "the same slot"
+    assert again[0] == "retry"
+    rows = [(row.trigger, row.outcome) for row in place.rows("once")]
+    assert rows == [(Trigger.MANUAL, Outcome.LOST), (Trigger.RETRY, Outcome.LOST)]
 
 
 def test_an_agent_that_is_killed_twice_in_a_row_while_it_recovers_loses_nothing(place: Place) -> None:

@@ -94,6 +94,23 @@ def test_at_the_end_head_and_tail_stand_together_with_a_line_that_counts_what_we
     assert len(kept) <= LIMIT
 
 
+def test_without_holes_the_file_is_cut_while_it_is_written_and_its_writer_goes_on_at_the_end(shelf: Shelf) -> None:
+    shelf.outputs = AttemptOutputs(shelf.descriptor, LIMIT, make_hole=lambda descriptor, start, end: False)
+    output = shelf.open()
+    writer = os.dup(output.descriptor)
+    for _ in range(5):
+        os.write(writer, numbered(LIMIT))
+        shelf.outputs.trim(output)
+        assert len(shelf.content(output)) <= LIMIT
+    os.write(writer, b"the end\n")
+    os.close(writer)
+    shelf.outputs.finish(output)
+    kept = shelf.content(output)
+    assert kept.startswith(numbered(LIMIT)[:1000])
+    assert b" bytes of output were cut out here]\n" in kept
+    assert kept.endswith(numbered(LIMIT)[-1000:] + b"the end\n")
+
+
 def test_a_file_that_was_cut_can_go_on_and_be_cut_again(shelf: Shelf) -> None:
     for _ in range(3):
         output = shelf.open()

@@ -55,9 +55,7 @@ def test_the_verdict(recorded: ProcessId, here: Place, seen: ProcessFacts | Unse
     assert judge(recorded, here, seen) is verdict
 
 
-@pytest.mark.parametrize(
-    "name", [b"sleep", b"a b", b"a) S 1 2 3", b")", b"", b"((", b"two\nlines) Z 9 9", b"\xff\xfe"]
-)
+@pytest.mark.parametrize("name", [b"sleep", b"a b", b"a) S 1 2 3", b")", b"", b"((", b"two\nlines) Z 9 9", b"\xff\xfe"])
 def test_fields_are_counted_from_the_last_bracket_whatever_the_program_is_called(name: bytes) -> None:
     assert parse_stat(b"42 (" + name + b") " + TAIL) == SEEN
 

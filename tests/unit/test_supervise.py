@@ -31,9 +31,7 @@ def test_it_is_let_go_exactly_when_nothing_of_it_is_left(phase: Phase, event: Ev
 @pytest.mark.parametrize(("phase", "event"), ALL)
 def test_why_it_is_stopped_is_noted_only_while_it_runs(phase: Phase, event: Event) -> None:
     _, effects = advance(phase, event)
-    assert (Effect.NOTE_REASON in effects) == (
-        phase is Phase.RUNNING and event in (Event.TIME_UP, Event.STOP_ASKED)
-    )
+    assert (Effect.NOTE_REASON in effects) == (phase is Phase.RUNNING and event in (Event.TIME_UP, Event.STOP_ASKED))
 
 
 @pytest.mark.parametrize(("phase", "event"), ALL)

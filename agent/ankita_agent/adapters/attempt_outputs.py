@@ -21,7 +21,7 @@ import ctypes
 import os
 import re
 import sys
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Final
 
 from ankita_agent.core.instants import Instant, utc_datetime
@@ -36,15 +36,28 @@ _KEEP_SIZE, _PUNCH_HOLE = 1, 2  # linux/falloc.h
 _LONGEST_TAIL = 1024 * 1024
 _LONGEST_MARKER = 128
 _NAME = re.compile(r".*-(\d+)\.log")
+MakeHole = Callable[[int, int, int], bool]
 _LINE = re.compile(rb"[^\n]*\n|[^\n]+")
+
+
+def punch_hole(descriptor: int, start: int, end: int) -> bool:
+    """Give the blocks of [start, end) back; False where the file system cannot make holes."""
+    if sys.platform != "linux":
+        return False
+    libc = ctypes.CDLL(None)
+    fallocate = getattr(libc, "fallocate64", libc.fallocate)  # musl has the one, glibc on 32 bits needs the other
+    fallocate.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
+    done: int = fallocate(descriptor, _KEEP_SIZE | _PUNCH_HOLE, start, end - start)
+    return done == 0
 
 
 class AttemptOutputs:
     """ports.outputs.Outputs under `logs/` of an open state directory."""
 
-    def __init__(self, state: int, limit: int = LIMIT) -> None:
+    def __init__(self, state: int, limit: int = LIMIT, make_hole: MakeHole = punch_hole) -> None:
         self._state = state
         self._limit = limit
+        self._make_hole = make_hole
         self._head = limit // 2
         self._tail = limit - self._head - _LONGEST_MARKER
 
@@ -64,7 +77,7 @@ class AttemptOutputs:
     def trim(self, output: Output) -> int:
         """Free the middle of what is past the limit."""
         size = os.fstat(output.descriptor).st_size
-        if size > self._limit and not _punch(output.descriptor, self._head, size - self._tail):
+        if size > self._limit and not self._make_hole(output.descriptor, self._head, size - self._tail):
             self._cut(output, size)
         return size
 
@@ -159,16 +172,3 @@ class AttemptOutputs:
             os.ftruncate(descriptor, self._head + written)
         finally:
             os.close(descriptor)
-
-
-def _punch(descriptor: int, start: int, end: int) -> bool:
-    """Give the blocks of [start, end) back; False where the file system cannot make holes."""
-    if sys.platform != "linux":
-        return False
-    libc = ctypes.CDLL(None)
-    fallocate = getattr(
-        libc, "fallocate64", libc.fallocate
-    )  # musl has the one, glibc on 32 bits needs the other
-    fallocate.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
-    done: int = fallocate(descriptor, _KEEP_SIZE | _PUNCH_HOLE, start, end - start)
-    return done == 0

@@ -23,9 +23,7 @@ _SHORTAGES = {
 
 def explain(error: OSError | ValueError, launch: Launch) -> str:
     """One line for a person: what could not be started, the fact, what to do."""
-    return (
-        f"cannot start {launch.argv[0]!r}: {_fact(error, launch)}" if launch.argv else "the command is empty"
-    )
+    return f"cannot start {launch.argv[0]!r}: {_fact(error, launch)}" if launch.argv else "the command is empty"
 
 
 def _fact(error: OSError | ValueError, launch: Launch) -> str:

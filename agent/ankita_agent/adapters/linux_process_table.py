@@ -4,6 +4,7 @@ arithmetic.
 
 import ctypes
 import os
+from collections.abc import Iterable
 
 from ankita_agent.core.identity import (
     Place,
@@ -52,19 +53,13 @@ class LinuxProcessTable:
             return 0
 
     def all(self) -> dict[int, ProcessFacts]:
-        """Every process that can be seen, by pid. Processes that come or go meanwhile may or may not be in
-        it.
+        """Every process that can be seen, by pid; one that began during the look may be missing.
+
+        Who lost its parent during the look is looked at again, so that descent leads to who adopted it.
         """
-        table = {}
-        for name in os.listdir("/proc"):
-            if not name.isdigit():
-                continue
-            try:
-                facts = parse_stat(_read(f"/proc/{name}/stat"))
-            except (OSError, ValueError):  # ended since it was listed, or hidden
-                continue
-            table[facts.pid] = facts
-        return table
+        table = _seen(os.listdir("/proc"))
+        orphaned = [str(pid) for pid, facts in table.items() if facts.parent and facts.parent not in table]
+        return table | _seen(orphaned)
 
     def carries(self, pid: int, variable: bytes) -> bool:
         """Whether `NAME=value` is among the variables that `pid` was started with."""
@@ -73,6 +68,19 @@ class LinuxProcessTable:
                 return variable in variables.read().split(b"\0")
         except OSError:
             return False
+
+
+def _seen(names: Iterable[str]) -> dict[int, ProcessFacts]:
+    table = {}
+    for name in names:
+        if not name.isdigit():
+            continue
+        try:
+            facts = parse_stat(_read(f"/proc/{name}/stat"))
+        except (OSError, ValueError):  # ended since it was listed, or hidden
+            continue
+        table[facts.pid] = facts
+    return table
 
 
 def _place() -> Place:

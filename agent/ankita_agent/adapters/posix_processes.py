@@ -3,9 +3,12 @@
 The problem: signals are addressed by numbers that the kernel gives out again, and a family of processes does
 its best to scatter.
 
-The rule: a number is signalled only while it cannot mean anybody else. The pid of a child of ours is safe
-until *we* reap it, and with it the number of its group. Every other process is signalled through a pidfd
-(pidfd_open(2)) whose start ticks were compared after it was opened. tests/real/test_attempts.py holds it.
+The rule: a number is signalled only while it cannot mean anybody else. The pid of a child of ours is safe until
+*we* reap it; the number of its group as long as the group has had members at every look since. Every other
+process is signalled through a pidfd (pidfd_open(2)) whose start ticks were compared after it was opened. A group
+is signalled in one step (kill(2)), because processes that fork and end faster than /proc can be read are never
+caught one by one; and a family counts as gone only when nobody ended during the look that found nobody.
+tests/real/test_attempts.py holds it.
 
 Rejected: `preexec_fn` (it forbids vfork, which makes a start three times as slow, and runs Python between
 fork and exec); posix_spawn (no working directory, and descriptors that nobody named stay open).
@@ -31,20 +34,21 @@ else:
     from ankita_agent.adapters.linux_process_table import LinuxProcessTable as ProcessTable
 
 _GROUP = 1 << 2  # PIDFD_SIGNAL_PROCESS_GROUP, linux/pidfd.h, since Linux 6.9
-_KEPT_BY_PYTHON = frozenset(
-    {signal.SIGPIPE, signal.SIGXFSZ}
-)  # ignored by the interpreter, restored by subprocess
+_KEPT_BY_PYTHON = frozenset({signal.SIGPIPE, signal.SIGXFSZ})  # ignored by the interpreter, restored by subprocess
 
 
 @dataclass(slots=True)
 class _Leader:
-    """A process that we started. `relatives` are pids seen as its kin, with the ticks that say which they
-    were.
+    """A process that we started.
+
+    `relatives` are pids seen as its kin, with the ticks that say which they were. `group_lived`: at every look
+    so far its process group has had members, so the number has not been given out again.
     """
 
     process: ProcessId
     mark: bytes | None
     relatives: dict[int, int] = field(default_factory=dict)
+    group_lived: bool = True
 
 
 class PosixProcesses:
@@ -119,8 +123,11 @@ class PosixProcesses:
         found: dict[ProcessId, list[int]] = {leader: [] for leader in leaders}
         if known and not (self._adopts and _childless()):
             table = self._candidates()
+            changing = self._changing(table)
             for leader in known:
-                found[leader.process] = sorted(self._kin(leader, table))
+                members = sorted(self._kin(leader, table))
+                found[leader.process] = members or ([leader.process.pid] if changing else [])
+                self._group_lives(leader)
         return found
 
     def forget(self, leader: ProcessId) -> None:
@@ -175,32 +182,47 @@ class PosixProcesses:
         return {pid: table[pid] for pid in descendants((os.getpid(),), table)}
 
     def _kin(self, leader: _Leader, table: dict[int, ProcessFacts]) -> set[int]:
-        marked = {
-            pid for pid, ticks in leader.relatives.items() if pid in table and table[pid].ticks == ticks
-        }
+        marked = {pid for pid, ticks in leader.relatives.items() if pid in table and table[pid].ticks == ticks}
         if self._adopts and leader.mark is not None:
             us = os.getpid()
-            orphans = [
-                pid for pid, facts in table.items() if facts.parent == us and pid not in self._unreaped
-            ]
+            orphans = [pid for pid, facts in table.items() if facts.parent == us and pid not in self._unreaped]
             marked.update(pid for pid in orphans if self._table.carries(pid, leader.mark))
         members = kin(leader.process.pid, leader.process.ticks, marked, table)
         leader.relatives = {pid: table[pid].ticks for pid in members}
         return members
 
+    def _changing(self, table: dict[int, ProcessFacts]) -> bool:
+        """Whether an orphan ended during the look, and so may have had a child that the look did not see.
+
+        Who is born after /proc was listed is not in the table. Its parent, or the nearest ancestor that was
+        listed, either is in it alive, or ended meanwhile; then it waits to be reaped, by us and nobody else.
+        """
+        us = os.getpid()
+        return any(facts.dead and facts.parent == us and facts.pid not in self._unreaped for facts in table.values())
+
+    def _group_lives(self, leader: _Leader) -> bool:
+        """Whether the number of the leader's group still means that group.
+
+        It does until we reap the leader, and from then on as long as the group has members: pids are given out
+        in turn, so none comes round between two looks.
+        """
+        if leader.group_lived and self._unreaped.get(leader.process.pid) != leader.process:
+            leader.group_lived = _group_exists(leader.process.pid)
+        return leader.group_lived
+
     def _signal(self, leader: ProcessId, number: int, *, beyond_group: bool) -> None:
         known = self._leaders.get(leader)
         if known is None:
             return
-        unreaped = self._unreaped.get(leader.pid) == leader  # then its number, and its group's, is safe
-        table = self._candidates() if beyond_group or not unreaped else {}
-        members = self._kin(known, table) if table else set()
-        if unreaped:
+        members: dict[int, ProcessFacts] = {}
+        if beyond_group:
+            table = self._candidates()
+            members = {pid: table[pid] for pid in self._kin(known, table)}
+        if self._group_lives(known):
             _kill_group(leader.pid, number)
-        for pid in members:
-            in_group = table[pid].group == leader.pid
-            if (in_group and not unreaped) or (not in_group and beyond_group):
-                self._signal_one(pid, table[pid].ticks, number)
+        for pid, facts in members.items():
+            if facts.group != leader.pid:
+                self._signal_one(pid, facts.ticks, number)
 
     def _signal_one(self, pid: int, ticks: int, number: int) -> None:
         descriptor = _pidfd(pid)
@@ -224,6 +246,16 @@ def _undo_inherited_signals() -> None:
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+
+def _group_exists(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # another user's, or on macOS a zombie
+        pass
+    return True
 
 
 def _childless() -> bool:

@@ -31,16 +31,22 @@ def prepare_state_directory(path: str) -> None:
     flock is known to lie. Raises CannotWriteState; nothing has been changed then but, at most, parents made.
     """
     try:
-        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-        try:
-            os.mkdir(path, 0o700)
-        except FileExistsError:
-            pass
+        _make(path)
         status = os.lstat(path)
     except OSError as error:
         raise cannot_write(path, error) from None
     _refuse_untrusted(path, status)
     _refuse_lying_locks(path, status.st_dev)
+
+
+def _make(path: str) -> None:
+    """Make the directory and the parents that are missing, all of them closed to others (XDG asks for 0700)."""
+    if not os.path.lexists(path):
+        _make(os.path.dirname(path))
+        try:
+            os.mkdir(path, 0o700)
+        except FileExistsError:  # another agent that starts just now was first
+            pass
 
 
 def cannot_write(path: str, error: OSError) -> AnkitaError:

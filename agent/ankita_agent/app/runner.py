@@ -317,9 +317,7 @@ class Runner:
     def _let_go(self, attempt: RunningAttempt) -> None:
         self._processes.forget(attempt.process)
         if attempt.reservation is not None:
-            if (
-                attempt.leave_running
-            ):  # what it left inherited the lock, and must not keep the routine from running
+            if attempt.leave_running:  # what it left inherited the lock, and must not keep the routine from running
                 self._files.unlock(attempt.reservation.descriptor)
             self._files.close(attempt.reservation.descriptor)
         if attempt.output is not None:
@@ -330,8 +328,6 @@ class Runner:
         if attempt.adopted:
             return
         try:
-            self._outputs.prune(
-                attempt.routine, attempt.keep_logs, {each.fire for each in self._attempts.values()}
-            )
+            self._outputs.prune(attempt.routine, attempt.keep_logs, {each.fire for each in self._attempts.values()})
         except OSError:  # the next run of the routine tries again
             pass

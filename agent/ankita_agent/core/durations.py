@@ -9,8 +9,8 @@ LONGEST: Final = Duration(366 * DAY)
 """No duration of a routine is longer; a longer one is taken for a slip of the finger."""
 
 _UNITS: Final = {"d": DAY, "h": HOUR, "m": MINUTE, "s": SECOND, "ms": MILLISECOND}
-_PART: Final = re.compile(r"(\d+)(ms|[dhms])")
-_WHOLE: Final = re.compile(r"(?:\d+(?:ms|[dhms])\s*)+")
+_PART: Final = re.compile(r"(\d{1,12})(ms|[dhms])")  # more digits are longer than a year in any unit
+_WHOLE: Final = re.compile(r"(?:\d{1,12}(?:ms|[dhms])\s*)+")
 
 
 def parse_duration(text: str) -> Duration:

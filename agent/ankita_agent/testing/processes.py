@@ -1,9 +1,8 @@
 """A machine with processes, as far as an agent can see and touch them.
 
 It knows what makes supervision hard: zombies, pids that are given out again, orphans that the agent adopts,
-programs that ignore SIGTERM, stopped ones for which it stays pending, ones that not even SIGKILL ends, a
-process that ends between a look and a signal. Who is kin of whom is decided by the very function that the
-real adapter uses.
+programs that ignore SIGTERM, stopped ones for which it stays pending, ones that not even SIGKILL ends. Who is kin
+of whom is decided by the very function that the real adapter uses.
 """
 
 import os
@@ -62,9 +61,7 @@ class FakeProcesses:
         self._table: dict[int, _Process] = {}
         self._leaders: dict[ProcessId, dict[int, int]] = {}
         self._marks: dict[ProcessId, str | None] = {}
-        self._add(
-            _Process(ProcessFacts(AGENT, "S", _INIT, AGENT, AGENT, self._ticks, AGENT), Program(), None)
-        )
+        self._add(_Process(ProcessFacts(AGENT, "S", _INIT, AGENT, AGENT, self._ticks, AGENT), Program(), None))
 
     # -- what tests and simulations do to the machine
 
@@ -103,9 +100,7 @@ class FakeProcesses:
     def stranger(self, program: Program | None = None) -> ProcessId:
         """A process that another agent started: leader of a group of its own, and no child of ours."""
         pid = self._free_pid()
-        self._add(
-            _Process(ProcessFacts(pid, "S", _INIT, pid, pid, self._tick(), pid), program or Program(), None)
-        )
+        self._add(_Process(ProcessFacts(pid, "S", _INIT, pid, pid, self._tick(), pid), program or Program(), None))
         return self._identity(pid)
 
     def lives(self, pid: int) -> bool:
@@ -166,9 +161,7 @@ class FakeProcesses:
             return []
         everybody = {pid: process.facts for pid, process in self._table.items()}
         ours = {pid: everybody[pid] for pid in descendants((AGENT,), everybody)}
-        marked = {
-            pid for pid, ticks in self._leaders[leader].items() if pid in ours and ours[pid].ticks == ticks
-        }
+        marked = {pid for pid, ticks in self._leaders[leader].items() if pid in ours and ours[pid].ticks == ticks}
         mark = self._marks[leader]
         if mark is not None:
             started = {each.pid for each in self._leaders if self._is(each)}
@@ -246,8 +239,6 @@ class FakeProcesses:
             self._next_pid += 1
             return self._next_pid - 1
         used = {
-            number
-            for each in self._table.values()
-            for number in (each.facts.pid, each.facts.group, each.facts.session)
+            number for each in self._table.values() for number in (each.facts.pid, each.facts.group, each.facts.session)
         }
         return next(pid for pid in range(AGENT + 1, AGENT + 2 + len(used) * 3) if pid not in used)

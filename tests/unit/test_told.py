@@ -1,0 +1,98 @@
+"""The lines that people read, and what is kept until the ledger has it."""
+
+from ankita_agent.adapters.sqlite_ledger import memory_ledger
+from ankita_agent.app.book import Book
+from ankita_agent.app.claim import Card, ClaimCard
+from ankita_agent.app.dues import Dues
+from ankita_agent.app.report import Report
+from ankita_agent.app.reporter import Reporter
+from ankita_agent.app.told import line_of_end, line_of_entry, line_of_lost, line_of_start, words_of_owner
+from ankita_agent.core.instants import SECOND, Duration, Instant, parse_instant
+from ankita_agent.core.outcomes import Outcome, Reason, Trigger
+from ankita_agent.core.rows import End, Entry, OpenFire, ProcessId, Start
+from ankita_agent.testing.readiness import RecordedReadiness
+
+NOON = parse_instant("2026-03-03T12:00:00Z")
+PROCESS = ProcessId(4711, 9, "boot", 1)
+
+
+def start(fire: int = 12) -> Start:
+    return Start(fire, PROCESS, Instant(NOON + 2 * SECOND), 1, "logs/x")
+
+
+def test_a_start_tells_its_lateness_only_when_it_is_worth_a_word() -> None:
+    assert line_of_start(start(), "backup", Duration(5)) == "backup: fire 12 started, pid 4711"
+    assert line_of_start(start(), "backup", Duration(2 * SECOND)).endswith("pid 4711, 2s late")
+
+
+def test_a_success_is_a_short_line_without_advice() -> None:
+    end = End(12, Outcome.SUCCEEDED, None, NOON, exit_code=0, quiet=True)
+    assert line_of_end(end, "backup", Duration(3 * SECOND)) == "backup: fire 12 succeeded after 3s, quiet"
+
+
+def test_every_other_end_says_what_to_type_next() -> None:
+    failed = End(12, Outcome.FAILED, Reason.EXIT_STATUS, NOON, exit_code=3)
+    assert line_of_end(failed, "backup", None) == (
+        "backup: fire 12 failed with exit status 3; see: ankita-agent logs backup"
+    )
+    killed = End(12, Outcome.FAILED, Reason.KILLED, NOON, signal=9)
+    assert "failed, killed by signal 9;" in line_of_end(killed, "backup", None)
+    spawn = End(12, Outcome.FAILED, Reason.SPAWN, NOON, detail="'nope' is not on PATH")
+    assert "failed (spawn): 'nope' is not on PATH; see:" in line_of_end(spawn, "backup", None)
+    late = End(12, Outcome.TIMED_OUT, Reason.TIMEOUT, NOON)
+    assert "timed out (timeout) after 3s; see:" in line_of_end(late, "backup", Duration(3 * SECOND))
+
+
+def test_slots_without_a_fire_tell_reason_count_and_blocker() -> None:
+    one = Entry("r", NOON, NOON, 1, Outcome.SKIPPED, Reason.OVERLAP, blocked_by=7)
+    assert line_of_entry(one) == "r: slot 2026-03-03T12:00:00Z skipped (overlap with fire 7)"
+    many = Entry("r", NOON, Instant(NOON + 60 * SECOND), 5, Outcome.MISSED, Reason.NOT_RUNNING)
+    assert line_of_entry(many) == ("r: 5 slots from 2026-03-03T12:00:00Z to 2026-03-03T12:01:00Z missed (not running)")
+
+
+def test_a_lost_fire_is_told_with_its_slot() -> None:
+    fire = OpenFire(3, "r", NOON, Trigger.SCHEDULE, 1, "a", NOON, None, None, 1, None)
+    assert "fire 3 of 2026-03-03T12:00:00Z lost" in line_of_lost(fire)
+
+
+def test_an_owner_is_told_with_pid_manager_version_and_since() -> None:
+    claim = ClaimCard(Card("t", PROCESS, 0, "0.1", "systemd", "host"), 1, NOON)
+    assert words_of_owner(claim) == "pid 4711 under systemd (version 0.1) since 2026-03-03T12:00:00Z"
+
+
+def test_what_the_ledger_has_not_taken_is_kept_until_it_has() -> None:
+    lines: list[str] = []
+    book = Book(lines.append)
+    book.started(start(), "backup", NOON)
+    assert book.ended(End(12, Outcome.SUCCEEDED, None, Instant(NOON + 5 * SECOND))) == "backup"
+    assert lines == ["backup: fire 12 started, pid 4711, 2s late", "backup: fire 12 succeeded after 3s"]
+    ledger = memory_ledger()
+    book.write(ledger)
+    book.write(ledger)
+    ledger.close()
+
+
+def reporter(lines: list[str], reports: list[Report], readiness: RecordedReadiness) -> Reporter:
+    return Reporter(lines.append, reports.append, readiness, "t", "0.1", inherits_environment=False)
+
+
+def test_a_degradation_is_told_once_and_so_is_its_end() -> None:
+    lines: list[str] = []
+    made = reporter(lines, [], RecordedReadiness())
+    for _ in range(3):
+        made.degrade("ledger", "the disk is full")
+    made.mend("ledger")
+    made.mend("ledger")
+    assert lines == ["degraded: the disk is full", "well again: ledger"]
+
+
+def test_a_report_is_published_only_when_something_changed() -> None:
+    reports: list[Report] = []
+    readiness = RecordedReadiness()
+    made = reporter([], reports, readiness)
+    for _ in range(3):
+        made.publish(Dues(), None, "idle")
+    made.degrade("x", "why")
+    made.publish(Dues(), None, "idle")
+    assert [report.degraded for report in reports] == [(), ("why",)]
+    assert [told for told in readiness.told if "idle" in str(told)][-1:] != []
