@@ -120,7 +120,7 @@ class Machine:
             Reporter(self.lines.append, publish, readiness, card.token, "0.1", inherits_environment=False),
             Book(self.lines.append),
             Opened(self._open_ledger(), None),
-            routines.start(),
+            routines.start,
         )
         return self.shift
 

@@ -198,7 +198,7 @@ def _office(directory: Path, routines: bytes) -> Iterator[_Office]:
         reporter,
         Book(_tell_nobody),
         opened,
-        loaded.start(),
+        loaded.start,
     )
     try:
         shift.work(Happened())

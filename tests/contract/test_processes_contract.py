@@ -257,11 +257,14 @@ def test_two_families_are_told_apart(world: World) -> None:
 def test_a_family_is_signalled_also_beyond_its_group_and_after_its_leader(world: World) -> None:
     process, child = world.parent(new_session=True)
     world.processes.signal_family(process, signal.SIGKILL)
-    pids = {ended.pid for ended in reaped(world)}
-    world.until(lambda: not world.processes.family(process))
-    pids |= {ended.pid for ended in world.processes.reap()}
-    assert pids >= {process.pid}
-    assert child not in world.processes.family(process)
+    pids: set[int] = set()
+
+    def nobody_left() -> bool:
+        pids.update(ended.pid for ended in world.processes.reap())
+        return not world.processes.family(process)
+
+    world.until(nobody_left)
+    assert pids == {process.pid, child}
 
 
 def test_a_group_is_signalled_and_nothing_beyond_it(world: World) -> None:

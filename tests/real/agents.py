@@ -8,6 +8,7 @@ agent by the files below the place that they hold open.
 import json
 import os
 import re
+import select
 import shlex
 import signal
 import subprocess
@@ -222,9 +223,12 @@ class Place:
             yield reader
 
     def rows(self, routine: str | None = None) -> list[HistoryRow]:
-        """All rows of the ledger, oldest first."""
-        with self.ledger() as ledger:
-            return ledger.history(routine, 1_000_000)[::-1]
+        """All rows of the ledger, oldest first; none before there is one."""
+        reader = open_reader(str(self.state / "ledger.db"))
+        if reader is None:
+            return []
+        with closing(reader):
+            return reader.history(routine, 1_000_000)[::-1]
 
     def until_row(self, routine: str, *outcomes: Outcome | None, count: int = 1) -> list[HistoryRow]:
         """Wait until the routine has so many rows with one of the outcomes (None: still open); those, oldest
@@ -268,6 +272,15 @@ class Place:
         except OSError:  # ended meanwhile, or another user's
             return False
         return any(link.startswith(f"{self.root}/") for link in links)
+
+
+def wait_at_most(agent: Agent, seconds: float) -> None:
+    """Let an agent live so long, or less when it ends: for tests that hit it at a random moment."""
+    descriptor = os.pidfd_open(agent.pid)
+    try:
+        select.select([descriptor], [], [], seconds)
+    finally:
+        os.close(descriptor)
 
 
 def every_second(*names: str, run: str = "true", settings: str = "settle: 1s, stop_drain: 1s", more: str = "") -> str:

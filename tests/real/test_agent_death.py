@@ -2,7 +2,6 @@
 
 import os
 import random
-import select
 import signal
 from typing import Final
 
@@ -10,7 +9,7 @@ import pytest
 
 from ankita_agent.core.instants import format_instant
 from ankita_agent.core.outcomes import Outcome, Reason, Trigger
-from tests.real.agents import SEATED, Agent, Place, every_second, noted, noting, unaccounted
+from tests.real.agents import SEATED, Place, every_second, noted, noting, unaccounted, wait_at_most
 from tests.real.waiting import until
 
 NAMES: Final = ("a", "b", "c", "d", "e")
@@ -21,17 +20,6 @@ SEED: Final = 20_260_303
 def until_noted(place: Place, lines: int) -> None:
     """Wait until the routines have noted so many lines."""
     until(lambda: len(noted(place.root / "fired")) >= lines, f"{lines} lines")
-
-
-def wait_at_most(agent: Agent, seconds: float) -> None:
-    """Let the agent live so long, or less when it ends."""
-    descriptor = os.pidfd_open(agent.pid)
-    try:
-        import select
-
-        select.select([descriptor], [], [], seconds)
-    finally:
-        os.close(descriptor)
 
 
 @pytest.mark.parametrize("with_attempts", [False, True], ids=["agent alone", "with its attempts"])

@@ -233,8 +233,7 @@ def test_a_grandchild_that_keeps_the_output_open_does_not_hold_up_the_end(rig: R
     rig.shell("trap '' TERM; (while :; do sleep 1000; done) & exit 0", kill_after=Duration(30 * SECOND))
     assert rig.end().outcome is Outcome.SUCCEEDED
     assert rig.runner.reserve("work") is None
-    for pid in rig.processes.family(rig.runner.running()["work"].process):
-        os.kill(pid, signal.SIGKILL)
+    rig.processes.signal_family(rig.runner.running()["work"].process, signal.SIGKILL)
     rig.over()
 
 

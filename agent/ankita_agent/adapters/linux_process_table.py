@@ -1,6 +1,4 @@
-"""What /proc says of processes, read raw: fields that are compared must not pass through anybody's
-arithmetic.
-"""
+"""What /proc says of processes, read raw: what is compared must not pass through anybody's arithmetic."""
 
 import ctypes
 import os
@@ -35,8 +33,7 @@ class LinuxProcessTable:
     def facts(self, pid: int) -> ProcessFacts | Unseen:
         """What is known of `pid`, threads told from processes.
 
-        A missing /proc/PID proves nothing by itself (hidepid, proc(5)); only kill(2) can say that there is
-        none.
+        A missing /proc/PID proves nothing (hidepid, proc(5)); only kill(2) can say that there is no such process.
         """
         try:
             seen = parse_stat(_read(f"/proc/{pid}/stat"))

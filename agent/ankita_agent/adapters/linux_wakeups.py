@@ -28,19 +28,24 @@ def _note(number: int, frame: FrameType | None) -> None:
     """Do nothing: the interpreter has already written the number to the wake-up descriptor."""
 
 
+def _ignored_on_purpose(number: int) -> bool:
+    return number == signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN
+
+
 class LinuxWakeups:
     """ports.wakeups.Wakeups over epoll(7), inotify(7), pidfd_open(2) and signal.set_wakeup_fd.
 
     Construct it in the main thread and before anything that a signal must not interrupt: from then on the
-    signals given are events. epoll's timeout has a resolution of a millisecond, so a wait may end up to one
-    millisecond late.
+    signals given are events, except a hang-up that this process was started to ignore, as by nohup(1). epoll's
+    timeout has a resolution of a millisecond, so a wait may end up to one millisecond late.
     """
 
     def __init__(self, signals: Sequence[int]) -> None:
         self._reader, self._writer = socket.socketpair()
         self._reader.setblocking(False)
         self._writer.setblocking(False)
-        self._previous = {number: signal.signal(number, _note) for number in (*signals, signal.SIGCHLD)}
+        heeded = [number for number in (*signals, signal.SIGCHLD) if not _ignored_on_purpose(number)]
+        self._previous = {number: signal.signal(number, _note) for number in heeded}
         self._previous_wakeup = signal.set_wakeup_fd(self._writer.fileno(), warn_on_full_buffer=False)
         self._poke_reader, self._poke_writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self._epoll = select.epoll()

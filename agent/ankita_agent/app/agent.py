@@ -134,7 +134,7 @@ class Agent:
             self._reporter,
             self._book,
             opened,
-            self._routines.start() if first else self._routines.reload(),
+            self._routines.start if first else self._routines.reload,
         )
         return self._shift
 

@@ -39,6 +39,13 @@ CLAIM = "claim.json"
 TERM = "term"
 LIFE = "life"
 
+LOWEST_LOCK = 200
+"""Lowest descriptor of a lock of ours: above everything else, and below the limit of macOS (256).
+
+The kernel closes what a dead process had open from the highest number down (task_work_add in the sources of
+Linux), and an inotify takes it up to 30 ms: a standby need not wait for that.
+"""
+
 
 class Standing(Enum):
     """Where an agent stands."""
@@ -96,7 +103,7 @@ class Owner:
         self._files.make_directory(self._own, LIFE)
         self._life_directory = self._files.open_directory_at(self._own, LIFE)
         while True:
-            life = self._files.open_file(self._life_directory, self._card.token)
+            life = self._raised(self._files.open_file(self._life_directory, self._card.token))
             self._files.wait_lock(life)
             if self._names(self._life_directory, self._card.token, life):
                 break
@@ -200,7 +207,7 @@ class Owner:
     def _take(self, lock: Callable[[Descriptor], bool]) -> bool:
         """Lock directory and guard by `lock`, then make sure that the paths still name what was locked."""
         self._files.make_directory(self._state, OWN)  # somebody may have removed it while we waited
-        directory = self._files.open_directory_at(self._state, OWN)
+        directory = self._raised(self._files.open_directory_at(self._state, OWN))
         guard = self._lock_guard(directory, lock) if lock(directory) else None
         if guard is None:
             self._files.close(directory)
@@ -212,7 +219,7 @@ class Owner:
 
     def _lock_guard(self, directory: Descriptor, lock: Callable[[Descriptor], bool]) -> Descriptor | None:
         try:
-            guard = self._files.open_file(directory, GUARD)
+            guard = self._raised(self._files.open_file(directory, GUARD))
         except FileNotFoundError:  # the directory was removed while we waited for it
             return None
         named = lock(guard) and self._names(directory, GUARD, guard)
@@ -220,6 +227,9 @@ class Owner:
             return guard
         self._files.close(guard)
         return None
+
+    def _raised(self, descriptor: Descriptor) -> Descriptor:
+        return self._files.raised(descriptor, LOWEST_LOCK)
 
     def _move_to(self, directory: Descriptor) -> None:
         """Announce ourselves in the directory that we own: it may be another than when we began to wait."""

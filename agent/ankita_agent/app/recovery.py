@@ -50,25 +50,31 @@ class OpenFires:
             if self._lives(fire.token):
                 still_theirs.append(fire)
                 continue
-            plan = plans.get(fire.routine)
-            if self._attempt_lives(fire):
+            reason = self._reason_of_loss(fire)
+            if reason is None:
+                plan = plans.get(fire.routine)
                 self._adopt(fire, plan.routine.timeout if plan else None)
                 self._adopted(fire)
             else:
-                ended.append((fire, End(fire.fire, Outcome.LOST, Reason.OWNER_KILLED, now)))
+                ended.append((fire, End(fire.fire, Outcome.LOST, reason, now)))
         self._theirs = still_theirs
         return ended
 
-    def _attempt_lives(self, fire: OpenFire) -> bool:
-        if fire.process is None:  # claimed, never known to have started
-            return False
+    def _reason_of_loss(self, fire: OpenFire) -> Reason | None:
+        """Why nobody will ever know how it ended; None when its attempt lives and can be watched.
+
+        A fire that was claimed and never known to have started, or whose process cannot be observed from here,
+        may have an attempt all the same: the routine's lock, which that inherited, keeps it from overlapping.
+        """
+        if fire.process is None:
+            return Reason.OWNER_KILLED
         match self._processes.observe(fire.process):
             case Observed.RUNNING | Observed.STOPPED:
-                return True
+                return None
             case Observed.GONE:
-                return False
-            case Observed.UNKNOWN:  # the routine's lock still keeps a living one from overlapping
-                return False
+                return Reason.OWNER_KILLED
+            case Observed.UNKNOWN:
+                return Reason.STATUS_UNKNOWN
 
 
 def rerun_of(fire: OpenFire, token: str) -> Request:

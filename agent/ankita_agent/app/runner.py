@@ -64,8 +64,7 @@ class Runner:
     def reserve(self, routine: str) -> Reservation | None:
         """Take the routine's lock; None while an earlier run of it, of any agent, or a straggler holds it.
 
-        The file is made when it is not there, and never removed. Raises CannotWriteState; nothing is held
-        then.
+        The file is made when it is not there, and never removed. Raises CannotWriteState, with nothing held.
         """
         if routine in self._running:
             return None
@@ -162,10 +161,9 @@ class Runner:
     # -- watching
 
     def collect(self) -> list[End]:
-        """Reap, take the stop steps whose time has come, cut outputs; the fires that are over since last
-        time.
+        """Reap, take the stop steps whose time has come, cut outputs; returns the fires that are over.
 
-        Call it when a child has ended and when `deadline` has come. Never waits.
+        Each is returned once. Call it when a child has ended and when `deadline` has come. Never waits.
         """
         self._notice_ends()
         self._notice_empty_families()
@@ -234,9 +232,7 @@ class Runner:
         self._running[attempt.routine] = attempt
 
     def _notice_ends(self) -> None:
-        """See which leaders have ended. Comes before any stop, so that an end is never taken for a stopped
-        one.
-        """
+        """See which leaders have ended; comes before any stop, so that their ends stay their own."""
         reaped = {ended.pid: ended for ended in self._processes.reap()}
         living = [attempt for attempt in self._attempts.values() if attempt.phase.leader_lives]
         ended = [attempt for attempt in living if not attempt.adopted and attempt.process.pid in reaped]

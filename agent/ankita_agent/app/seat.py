@@ -21,6 +21,7 @@ from ankita_agent.app.timekeeping import LEAP, Timekeeper
 from ankita_agent.app.told import line_of_entry, line_of_lost
 from ankita_agent.core.instants import Instant
 from ankita_agent.core.jitter import delay_of
+from ankita_agent.core.outcomes import Reason, Trigger
 from ankita_agent.core.passes import Plan
 from ankita_agent.core.routine import Routine, RoutineFile, in_force
 from ankita_agent.core.rows import End, Entry, ProcessId, TermRecord
@@ -147,10 +148,12 @@ class Seat:
         if not ended:
             return []
         self._ledger.record((), [end for _, end in ended])
-        for fire, _ in ended:
+        for fire, end in ended:
             self._tell(line_of_lost(fire))
             plan = self.plans.get(fire.routine)
-            if plan is not None and plan.routine.rerun_lost:
+            # only what is proven gone; and what is lost twice may be what kills its agent
+            again = end.reason is Reason.OWNER_KILLED and fire.trigger is not Trigger.RETRY
+            if plan is not None and plan.routine.rerun_lost and again:
                 self._desk.reruns.append(rerun_of(fire, self._token))
         return [end for _, end in ended]
 

@@ -7,6 +7,8 @@ queue, a process that cannot be killed make the agent *degraded*: it says so, fi
 record, and goes on when that is mended.
 """
 
+from collections.abc import Callable
+
 from ankita_agent.app.book import Book
 from ankita_agent.app.claim import Progress
 from ankita_agent.app.desk import Desk, Served
@@ -21,8 +23,9 @@ from ankita_agent.app.timekeeping import Timekeeper
 from ankita_agent.app.told import line_of_entry
 from ankita_agent.app.world import Manner, World
 from ankita_agent.core.durations import approximate
-from ankita_agent.core.errors import LedgerDamaged, LedgerUnavailable
+from ankita_agent.core.errors import AnkitaError, LedgerDamaged, LedgerUnavailable
 from ankita_agent.core.instants import DAY, MILLISECOND, SECOND, Duration, Instant, Monotonic
+from ankita_agent.core.routine import NO_ROUTINES
 from ankita_agent.ports.wakeups import Happened
 
 LONGEST_WAIT = Duration(30 * SECOND)
@@ -59,7 +62,7 @@ class Shift:
         reporter: Reporter,
         book: Book,
         opened: Opened,
-        loaded: Loaded,
+        load: Callable[[], Loaded],
     ) -> None:
         self._world = world
         self._owner = owner
@@ -69,7 +72,6 @@ class Shift:
         self._tell = reporter.tell
         self._book = book
         self._ledger = opened.ledger
-        self._file = loaded.file
         self._passes = 0
         self._reload_at: Monotonic | None = None
         self._changed_at: Monotonic | None = None
@@ -82,10 +84,13 @@ class Shift:
         self._pruned_at: Monotonic | None = None
 
         process = world.processes.this_process()
-        self._timekeeper = Timekeeper(world.clock, loaded.file.agent.settle)
+        self._timekeeper = Timekeeper(world.clock, NO_ROUTINES.agent.settle)
         term = begin_term(owner, opened, process, self._timekeeper.reading.now)
         self._term = term.number
         self._tell(f"owner of term {term.number}, pid {process.pid}")
+        loaded = self._load(load)
+        self._file = loaded.file
+        self._timekeeper.settle_time = loaded.file.agent.settle
         self._desk = Desk(
             self._ledger, term.number, runner, requests, self._timekeeper, process.boot, owner.check
         )
@@ -105,6 +110,15 @@ class Shift:
         self._watching = {REQUESTS: world.wakeups.watch(REQUESTS, manner.requests_directory)}
         self._show_routines(loaded)
         world.readiness.ready(self.status())
+
+    def _load(self, load: Callable[[], Loaded]) -> Loaded:
+        """The routines. After the claim: reading very many takes a second, for which nobody would own."""
+        try:
+            return load()
+        except AnkitaError:
+            self.hand_back()
+            self.close()
+            raise
 
     @property
     def stop_drain(self) -> Duration:

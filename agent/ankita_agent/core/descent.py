@@ -16,9 +16,7 @@ from ankita_agent.core.identity import ProcessFacts
 
 
 def descendants(roots: Collection[int], table: Mapping[int, ProcessFacts]) -> set[int]:
-    """The pids in `table` that descend from one of `roots`; the roots themselves only where another root is
-    above.
-    """
+    """The pids in `table` that descend from one of `roots`; a root itself only below another root."""
     children: dict[int, list[int]] = {}
     for facts in table.values():
         children.setdefault(facts.parent, []).append(facts.pid)

@@ -7,7 +7,5 @@ class EnvFiles(Protocol):
     """Reads an `env_file`, each time an attempt starts, so that a secret can be changed without a reload."""
 
     def read(self, path: str) -> str:
-        """The text of the file, links followed. Raises OSError; ValueError when it is no UTF-8 text of a sane
-        size.
-        """
+        """The text of the file, links followed. Raises OSError; ValueError for what is no text or too large."""
         ...

@@ -74,8 +74,8 @@ class Processes(Protocol):
 
         By session, by process group, and by descent from the leader or from processes of it that this agent
         has adopted. The leader itself is included while it lives and is not a zombie. Empty for a leader that
-        this agent did not start, or has forgotten. Empty means that nobody is left; while processes end during
-        the look, so that it may have missed their children, the leader's pid stands for those.
+        this agent did not start, or has forgotten. Empty means that nobody is left: while orphans wait to be
+        reaped, the look may have missed a child of theirs, and the leader's pid stands for it. So reap first.
         """
         ...
 

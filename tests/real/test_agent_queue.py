@@ -1,0 +1,123 @@
+"""More that is due than may run at once: fair, nothing lost, and what waits can be seen."""
+
+import json
+import os
+from typing import Any, Final
+
+from ankita_agent.core.outcomes import Outcome, Reason, Trigger
+from tests.real.agents import Place, every_second, noted, noting, unaccounted
+from tests.real.waiting import until
+
+NAMES: Final = ("a", "b", "c", "d")
+ONE: Final = "settle: 1s, stop_drain: 1s, concurrency: 1"
+
+
+def report(place: Place) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads((place.state / "own" / "report.json").read_text())
+    return document
+
+
+def test_with_room_for_one_everybody_has_a_turn_and_nothing_is_lost(place: Place) -> None:
+    log = place.root / "fired"
+    place.write(every_second(*NAMES, run=f"{noting(log)}; exec sleep 0.3", settings=ONE, more="grace: 1h"))
+    agent = place.start()
+    until(lambda: len(noted(log)) >= 12)
+    agent.stop()
+    fired = noted(log)
+    assert len(fired) == len(set(fired))
+    first = [name for name, _ in fired[:4]]
+    assert sorted(first) == list(NAMES), "nobody runs twice while another has not run"
+    runs = {name: sum(name == each for each, _ in fired) for name in NAMES}
+    assert max(runs.values()) - min(runs.values()) <= 1
+    for name in NAMES:
+        rows = place.rows(name)
+        assert unaccounted(rows) == []
+        assert {row.reason for row in rows if row.outcome is Outcome.SKIPPED} <= {Reason.SUPERSEDED}
+    by_start = sorted(
+        (row for row in place.rows() if row.started_at is not None), key=lambda row: row.started_at or 0
+    )
+    for row, following in zip(by_start, by_start[1:], strict=False):
+        assert row.ended_at is not None
+        assert following.started_at is not None
+        assert row.ended_at <= following.started_at, "one at a time"
+
+
+def test_what_waits_for_room_is_listed(place: Place) -> None:
+    pipe = place.root / "go"
+    os.mkfifo(pipe)
+    place.write(every_second("a", "b", run=f"read line < {pipe}", settings=ONE, more="grace: 1h"))
+    place.start()
+    place.until_row("a", None)
+    (waiting, *_) = until(lambda: report(place)["waiting"])
+    assert (waiting["routine"], waiting["wait"]) == ("b", "room")
+    pipe.write_text("\n")
+    (row, *_) = place.until_row("b", None)
+    assert row.trigger is Trigger.SCHEDULE
+    until(lambda: [each["routine"] for each in report(place)["waiting"]] == ["a"])
+    pipe.write_text("\n")
+
+
+def test_a_request_waits_for_room_and_then_runs(place: Place) -> None:
+    pipe = place.root / "go"
+    os.mkfifo(pipe)
+    once = f"  once: {{schedule: every 1d, run: 'read line < {pipe}'}}\n  other: {{schedule: every 1d, run: 'true'}}\n"
+    place.write(f"agent: {{{ONE}}}\nroutines:\n{once}")
+    place.start()
+    assert place.command("trigger", "once").code == 0
+    place.until_row("once", None)
+    asking = place.background("trigger", "other", "--wait")
+    until(lambda: os.listdir(place.state / "requests"))
+    assert place.rows("other") == []
+    pipe.write_text("\n")
+    assert asking.wait(timeout=30) == 0
+    assert os.listdir(place.state / "requests") == []
+    (row,) = place.rows("other")
+    assert (row.outcome, row.trigger) == (Outcome.SUCCEEDED, Trigger.MANUAL)
+
+
+def test_a_slot_that_comes_while_the_run_before_goes_on_is_skipped_with_what_was_in_the_way(place: Place) -> None:
+    place.write(every_second("slow", run="exec sleep 2.5"))
+    agent = place.start()
+    rows = until(lambda: (found := place.rows("slow"))[2:] and found)
+    (fire,) = (row.fire for row in rows[:1])
+    assert [(row.outcome, row.reason, row.blocked_by) for row in rows[1:2]] == [
+        (Outcome.SKIPPED, Reason.OVERLAP, fire)
+    ]
+    assert "slow" in place.command("status").out
+    agent.stop()
+    assert unaccounted(place.rows("slow")) == []
+
+
+def test_five_hundred_requests_at_once_each_run_once_or_are_skipped(place: Place) -> None:
+    from ankita_agent.adapters.posix_files import PosixFiles
+    from ankita_agent.app.requests import Request, Requests
+    from ankita_agent.core.instants import Instant
+
+    log = place.root / "log"
+    place.write(f"agent: {{{ONE}}}\nroutines:\n  once: {{schedule: every 1d, run: echo x >> {log}}}\n")
+    agent = place.start()
+    claim = json.loads((place.state / "own" / "claim.json").read_text())
+    files = PosixFiles()
+    requests = Requests(files, files.open_directory(str(place.state)))
+    for number in range(100):
+        requests.ask(Request(f"{number:04}", "once", Instant(1), Trigger.MANUAL, claim["token"]))
+    until(lambda: os.listdir(place.state / "requests") == [])
+    rows = until(lambda: (found := place.rows("once")) and all(row.outcome for row in found) and found)
+    assert len(rows) == 100
+    succeeded = [row for row in rows if row.outcome is Outcome.SUCCEEDED]
+    assert len(succeeded) == len(log.read_text().splitlines()) >= 1
+    assert {row.reason for row in rows} <= {None, Reason.OVERLAP}
+    agent.stop()
+
+
+def test_what_is_no_request_is_removed_and_disturbs_nobody(place: Place) -> None:
+    place.write(every_second("beat"))
+    agent = place.start()
+    for name, content in {"empty.json": "", "list.json": "[]", "torn.json": '{"routine": "be'}.items():
+        (place.state / "requests" / name).write_text(content)
+    (place.state / "requests" / "directory.json").mkdir()
+    until(lambda: not [name for name in os.listdir(place.state / "requests") if name != "directory.json"])
+    count = len(place.rows("beat"))
+    until(lambda: len(place.rows("beat")) > count + 1)
+    assert place.command("trigger", "beat", "--wait").code in (0, 75)
+    assert agent.stop() == 0
