@@ -38,15 +38,17 @@ def _missing_user_switch() -> str | None:
     return _refusal("setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups", "true")
 
 
+def _missing_gcc() -> str | None:
+    return None if shutil.which("gcc") else "needs gcc(1)"
+
+
 def _missing_systemd_analyze() -> str | None:
     return None if shutil.which("systemd-analyze") else "needs systemd-analyze(1)"
 
 
 def _refusal(*command: str) -> str | None:
     """Why the command did not succeed, in one line, or None when it did."""
-    done = subprocess.run(
-        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=20, check=False
-    )
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=20, check=False)
     if done.returncode == 0:
         return None
     said = done.stderr.strip().splitlines()
@@ -58,6 +60,7 @@ _PROBES: Final[dict[str, Callable[[], str | None]]] = {
     "mount": _missing_mount,
     "bindfs": _missing_bindfs,
     "user-switch": _missing_user_switch,
+    "gcc": _missing_gcc,
     "systemd-analyze": _missing_systemd_analyze,
 }
 NAMES: Final = frozenset(_PROBES)
@@ -73,9 +76,7 @@ def required(text: str) -> frozenset[str]:
     """The capabilities that a comma list names, as in ANKITA_REQUIRE. ValueError names an unknown one."""
     names = frozenset(filter(None, (part.strip() for part in text.split(","))))
     if names - NAMES:
-        raise ValueError(
-            f"unknown capability {', '.join(sorted(names - NAMES))}; there are {', '.join(sorted(NAMES))}"
-        )
+        raise ValueError(f"unknown capability {', '.join(sorted(names - NAMES))}; there are {', '.join(sorted(NAMES))}")
     return names
 
 

@@ -110,7 +110,7 @@ def _build_agent(
         _build_routines(user, world, files, state),
         Requests(files, state),
         Reporter(tell, publish, world.readiness, card.token, __version__, inherits_environment=inherits),
-        _ledger_opener(places.ledger),
+        _ledger_opener(places.ledger, process.boot),
     )
 
 
@@ -155,14 +155,16 @@ def routine_judge() -> Callable[[bytes], "Judgement"]:
     return lambda content: judge(read_document(content), zone)
 
 
-def _ledger_opener(path: str) -> Callable[[], "Opened"]:
-    # Imported now and not when it is opened: a standby does that in the moment in which nobody owns.
-    from ankita_agent.adapters.sqlite_ledger import open_owner, set_aside
+def _ledger_opener(path: str, boot: str) -> Callable[[], "Opened"]:
+    from ankita_agent.adapters.sqlite_ledger import memory_ledger, open_owner, set_aside
     from ankita_agent.app.seat import Opened
+
+    # A standby opens the ledger in the moment in which nobody owns; what that needs is read by then.
+    memory_ledger().close()
 
     def open_ledger() -> Opened:
         try:
-            return Opened(open_owner(path), None)
+            return Opened(open_owner(path, boot=boot), None)
         except LedgerDamaged:
             aside = set_aside(path, time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()))
             return Opened(open_owner(path), aside)

@@ -7,6 +7,7 @@ agent by the files below the place that they hold open.
 
 import json
 import os
+import pickle
 import re
 import select
 import shlex
@@ -32,6 +33,15 @@ COMMAND: Final = (sys.executable, "-m", "ankita_agent")
 
 SEATED: Final = "owner of term"
 """What an agent says when it owns."""
+
+ROWS: Final = """
+import pickle, sys
+from ankita_agent.adapters.sqlite_ledger import open_reader
+reader = open_reader(sys.argv[1])
+rows = reader.history(sys.argv[2] or None, 1_000_000)[::-1] if reader else []
+sys.stdout.buffer.write(pickle.dumps(rows))
+"""
+"""Prints the rows of the ledger that is named."""
 
 STANDBY: Final = "standby; the owner is"
 """What an agent says when it waits."""
@@ -108,7 +118,11 @@ class Agent:
 
 
 class Place:
-    """The directories of one user, and all agents that run over them. Use it in a `with` statement."""
+    """The directories of one user, and all agents that run over them. Use it in a `with` statement.
+
+    `inside` are words that go before every command, such as those that enter a mount namespace; `view` goes
+    before the path of the state directory to see it from here.
+    """
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -116,6 +130,8 @@ class Place:
         self.config = root / "config"
         self.file = self.config / "routines.yaml"
         self.config.mkdir()
+        self.inside: tuple[str, ...] = ()
+        self.view = ""
         self._agents: list[Agent] = []
         self._commands: list[subprocess.Popen[bytes]] = []
 
@@ -123,6 +139,10 @@ class Place:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """End everything that was started here and everything that it left."""
         for agent in self._agents:
             if agent.alive:
                 agent.kill()
@@ -130,6 +150,11 @@ class Place:
             child.kill()
             child.wait()
         self.end_attempts()
+
+    @property
+    def seen(self) -> Path:
+        """The state directory, as it is seen from here."""
+        return Path(f"{self.view}{self.state}")
 
     def write(self, routines: str) -> None:
         """Save the file of routines, in place."""
@@ -156,8 +181,8 @@ class Place:
         said = self.root / f"said-{len(self._agents)}"
         options: dict[str, Any] = {"stdin": subprocess.DEVNULL, "start_new_session": True} | popen
         with said.open("wb") as talk:
-            process: subprocess.Popen[bytes] = subprocess.Popen(
-                [*before, *COMMAND, "run", *arguments],
+            process = _begin(
+                [*self.inside, *before, *COMMAND, "run", *arguments],
                 env=self.environment(environment),
                 cwd=self.root,
                 **({"stdout": talk, "stderr": talk} | options),
@@ -179,7 +204,7 @@ class Place:
     def command(self, *arguments: str, before: Sequence[str] = (), given: str = "") -> Done:
         """Run `ankita-agent ARGUMENTS` to its end."""
         done = subprocess.run(
-            [*before, *COMMAND, *arguments],
+            [*self.inside, *before, *COMMAND, *arguments],
             input=given,
             env=self.environment(),
             cwd=self.root,
@@ -217,14 +242,16 @@ class Place:
     @contextmanager
     def ledger(self) -> Iterator[LedgerReader]:
         """The ledger, to ask it."""
-        reader = open_reader(str(self.state / "ledger.db"))
+        reader = open_reader(str(self.seen / "ledger.db"))
         assert reader is not None, "there is no ledger yet"
         with closing(reader):
             yield reader
 
     def rows(self, routine: str | None = None) -> list[HistoryRow]:
         """All rows of the ledger, oldest first; none before there is one."""
-        reader = open_reader(str(self.state / "ledger.db"))
+        if self.inside:
+            return self._rows_from_inside(routine)
+        reader = open_reader(str(self.seen / "ledger.db"))
         if reader is None:
             return []
         with closing(reader):
@@ -243,8 +270,7 @@ class Place:
 
     def open_fires(self) -> list[str]:
         """The routines whose fires are open."""
-        with self.ledger() as ledger:
-            return [fire.routine for fire in ledger.open_fires()]
+        return [row.routine for row in self.rows() if row.outcome is None]
 
     def processes(self) -> list[int]:
         """Every process that holds a file below the place open, other than this one."""
@@ -264,6 +290,13 @@ class Place:
 
         until(none_left, "the end of what the agents started")
 
+    def _rows_from_inside(self, routine: str | None) -> list[HistoryRow]:
+        """The rows as a process inside reads them: SQLite looks through the links of /proc into a namespace."""
+        command = [*self.inside, sys.executable, "-c", ROWS, str(self.state / "ledger.db"), routine or ""]
+        done = subprocess.run(command, env=self.environment(), cwd=self.root, capture_output=True, check=True)
+        rows: list[HistoryRow] = pickle.loads(done.stdout)
+        return rows
+
     def _holds(self, pid: str) -> bool:
         if int(pid) == os.getpid():
             return False
@@ -272,6 +305,10 @@ class Place:
         except OSError:  # ended meanwhile, or another user's
             return False
         return any(link.startswith(f"{self.root}/") for link in links)
+
+
+def _begin(command: Sequence[str], **how: Any) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(command, **how)
 
 
 def wait_at_most(agent: Agent, seconds: float) -> None:

@@ -1,14 +1,13 @@
 """Many agents released at the same moment; run as `python -m tests.real.herd COUNT ROUNDS`.
 
 Each round forks COUNT agents from this process, which has imported everything already, so that they reach the
-locks within a few milliseconds of each other. Every agent owns until it is told to end. For each round a line
-says how the agents ended, `owned` for one that owned; a fork has the file of its own words as stderr.
+locks within a few milliseconds of each other. When all but one have ended, that one is told to end. For each
+round a line says how they ended, in that order; what agent M of round N says goes to the file said-N-M.
 """
 
 import os
 import signal
 import sys
-from pathlib import Path
 
 from ankita_agent import wiring
 from ankita_agent.adapters import (
@@ -22,28 +21,19 @@ from ankita_agent.adapters import (
 from ankita_agent.app import agent
 from ankita_agent.cli.main import run_command
 
-IMPORTED = (
-    wiring,
-    attempt_outputs,
-    linux_wakeups,
-    posix_processes,
-    routine_files,
-    sqlite_ledger,
-    yaml_files,
-    agent,
-)
-"""What would take a different while in each."""
+IMPORTED = (wiring, attempt_outputs, linux_wakeups, posix_processes, routine_files, sqlite_ledger, yaml_files, agent)
+"""What each would import in a time of its own."""
 
 
-def race(count: int, said: str) -> str:
-    """One round: release them together, wait until all but the owner have ended, end the owner."""
+def race(count: int, number: int) -> str:
+    """One round; how the agents ended."""
     gate, release = os.pipe()
     pids = set()
-    for number in range(count):
+    for each in range(count):
         pids.add(pid := os.fork())
         if not pid:
             os.close(release)
-            os._exit(_live(gate, f"{said}-{number}"))
+            os._exit(_live(gate, f"said-{number}-{each}"))
     os.close(gate)
     os.close(release)
     ends = []
@@ -58,14 +48,15 @@ def race(count: int, said: str) -> str:
 
 
 def _live(gate: int, said: str) -> int:
-    os.dup2(os.open(said, os.O_WRONLY | os.O_CREAT, 0o600), 2)
-    os.read(gate, 1)
+    """Be an agent as soon as the gate opens; its exit status."""
     try:
+        os.dup2(os.open(said, os.O_WRONLY | os.O_CREAT, 0o600), 2)
+        os.read(gate, 1)
         return run_command(["run"])
-    except BaseException:
+    except BaseException:  # noqa: BLE001 - a fork of this process must never go on as its parent
         return 99
 
 
 if __name__ == "__main__":
     for number in range(int(sys.argv[2])):
-        print(race(int(sys.argv[1]), f"{Path.cwd()}/said-{number}"), flush=True)
+        print(race(int(sys.argv[1]), number), flush=True)

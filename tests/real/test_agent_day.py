@@ -250,9 +250,7 @@ def test_a_run_that_is_asked_for_while_it_runs_is_skipped_with_75(place: Place) 
         (["run"], 75),
     ],
 )
-def test_each_command_ends_with_the_code_that_is_written_down(
-    day: Place, arguments: list[str], code: int
-) -> None:
+def test_each_command_ends_with_the_code_that_is_written_down(day: Place, arguments: list[str], code: int) -> None:
     done = day.command(*arguments)
     assert done.code == code, done.err
     if code:
@@ -267,9 +265,7 @@ def test_without_an_agent_status_and_trigger_end_with_3_and_say_how_to_start_one
         assert "ankita-agent run" in done.out + done.err
     assert place.status()["owner"] is None
     assert not place.state.exists(), "looking makes nothing"
-    assert [row["routine"] for row in place.command("next", "nightly", "--json", "-n", "1").json] == [
-        "nightly"
-    ]
+    assert [row["routine"] for row in place.command("next", "nightly", "--json", "-n", "1").json] == ["nightly"]
 
 
 def test_after_the_agent_has_ended_the_history_is_still_there(place: Place) -> None:

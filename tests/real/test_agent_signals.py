@@ -7,8 +7,6 @@ import signal
 import subprocess
 from typing import Final
 
-import pytest
-
 from ankita_agent.core.outcomes import Outcome, Reason
 from tests.real.agents import SEATED, Agent, Place, every_second, noted, noting, unaccounted, wait_at_most
 from tests.real.waiting import until
@@ -130,12 +128,11 @@ def test_closing_the_terminal_is_like_ctrl_c(place: Place) -> None:
     assert nothing_is_left(place)
 
 
-@pytest.mark.parametrize("key", [b"\x03"], ids=["Ctrl-C"])
-def test_ctrl_c_in_a_terminal_reaches_the_agent_and_not_its_runs(place: Place, key: bytes) -> None:
+def test_ctrl_c_in_a_terminal_reaches_the_agent_and_not_its_runs(place: Place) -> None:
     place.write(every_second("long", run="exec sleep 2"))
     terminal = Terminal(place)
-    (row, *_) = place.until_row("long", None)
-    os.write(terminal.master, key)
+    place.until_row("long", None)
+    os.write(terminal.master, b"\x03")
     assert terminal.agent.ended() == 0
     assert place.rows("long")[0].outcome is Outcome.SUCCEEDED
     os.close(terminal.master)
@@ -172,9 +169,7 @@ def test_a_stop_signal_without_a_terminal_is_refused_too(place: Place) -> None:
 def test_an_agent_under_nohup_outlives_its_terminal(place: Place) -> None:
     place.write(every_second("beat"))
     master, slave = pty.openpty()
-    agent = place.begin(
-        before=("setsid", "--ctty", "nohup"), stdin=slave, start_new_session=False
-    )
+    agent = place.begin(before=("setsid", "--ctty", "nohup"), stdin=slave, start_new_session=False)
     os.close(slave)
     agent.says("beat: fire")
     os.close(master)

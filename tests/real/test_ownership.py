@@ -250,7 +250,8 @@ def test_a_stopped_owner_is_not_replaced_and_goes_on_when_it_is_woken(place: Pla
     standby = place.stand_by()
     place.until_row("beat", Outcome.SUCCEEDED)
     agent.send(signal.SIGSTOP)
-    done = until(lambda: (seen := place.command("status", "--json")).json["owner"]["state"] == "stopped" and seen)
+    until(lambda: place.status()["owner"]["state"] == "stopped")
+    done = place.command("status", "--json")
     assert done.code == 1
     assert done.json["owner"]["pid"] == agent.pid
     before = len(place.rows("beat"))

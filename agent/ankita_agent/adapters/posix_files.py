@@ -64,8 +64,11 @@ class PosixFiles:
         fcntl.flock(descriptor, fcntl.LOCK_UN)
 
     def raised(self, descriptor: Descriptor, lowest: int) -> Descriptor:
-        """The same open file at a number of at least `lowest`; the old number is closed."""
-        high = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, lowest)
+        """The same open file at a number of at least `lowest`, if there is one; the old number is closed."""
+        try:
+            high = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, lowest)
+        except OSError:  # RLIMIT_NOFILE is below it, or all above are taken: fcntl(2)
+            return descriptor
         os.close(descriptor)
         return Descriptor(high)
 

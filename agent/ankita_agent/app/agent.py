@@ -99,14 +99,14 @@ class Agent:
         self._world.readiness.ready(status)
         while not over.is_set():
             self._world.readiness.progress()
-            if self._wishes(self._world.wakeups.wait(self._standby_wait()), None):
+            if self._wishes(self._world.wakeups.wait(self._longest_wait()), None):
                 self._tell("the standby ends")
                 return False
         for fault in faults:
             raise fault
         return True
 
-    def _standby_wait(self) -> Duration:
+    def _longest_wait(self) -> Duration:
         watchdog = self._world.readiness.watchdog
         return LONGEST_WAIT if watchdog is None else Duration(min(LONGEST_WAIT, watchdog // 4))
 
@@ -190,7 +190,7 @@ class Agent:
                 self._runner.stop_all(StopReason.SHUTDOWN)
                 give_up = None
             deadlines = [when - awake for when in (give_up, self._runner.deadline()) if when is not None]
-            happened = self._world.wakeups.wait(Duration(max(0, min([LONGEST_WAIT, *deadlines]))))
+            happened = self._world.wakeups.wait(Duration(max(0, min([self._longest_wait(), *deadlines]))))
             for wish in self._wishes(happened, None):
                 if wish is StopReason.PERSON:
                     self._runner.stop_all(StopReason.PERSON)

@@ -5,7 +5,7 @@ A file that is torn, garbage or of another version reads as None, never as an er
 """
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 from ankita_agent.core.instants import Instant, Monotonic, format_instant, parse_instant
@@ -17,7 +17,10 @@ LIMIT: Final = 4096
 PROGRESS_AT: Final = 2048
 """Where in a life file the progress line stands, so that it can be written in place."""
 
-_PROGRESS_WIDTH: Final = 256
+_PROGRESS_WIDTH: Final = 2048
+
+_TROUBLE_LIMIT: Final = 300
+"""Bytes of trouble that are kept: JSON may make six of one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +46,16 @@ class ClaimCard:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The last pass that finished in order, on the clock that stands still in sleep; `busy` with work in hand."""
+    """The last pass that finished in order, on the clock that stands still in sleep; `busy` with work in hand.
+
+    `trouble` is the first reason why the agent is degraded, cut to a line, or empty. The report has all of
+    them; a disk that is full takes no new report, and takes this, which is written over what was there.
+    """
 
     awake: Monotonic
     passes: int
     busy: bool
+    trouble: str = ""
 
 
 def write_claim(claim: ClaimCard) -> bytes:
@@ -73,7 +81,8 @@ def write_life(card: Card) -> bytes:
 
 def write_progress(progress: Progress) -> bytes:
     """The progress line, always equally long, so that a reader never sees two of them."""
-    text = json.dumps(asdict(progress)).encode()
+    trouble = progress.trouble.encode(errors="replace")[:_TROUBLE_LIMIT].decode(errors="ignore")
+    text = json.dumps(asdict(replace(progress, trouble=trouble))).encode()
     return text.ljust(_PROGRESS_WIDTH - 1) + b"\n"
 
 
@@ -87,7 +96,8 @@ def read_life(content: bytes) -> tuple[Card | None, Progress | None]:
         card = None
     found = _document(content[PROGRESS_AT:])
     try:
-        progress = Progress(Monotonic(int(found["awake"])), int(found["passes"]), bool(found["busy"]))
+        awake, passes = Monotonic(int(found["awake"])), int(found["passes"])
+        progress = Progress(awake, passes, bool(found["busy"]), str(found["trouble"]))
     except (KeyError, TypeError, ValueError):
         progress = None
     return card, progress
@@ -109,9 +119,7 @@ def _card(document: dict[str, Any]) -> Card:
     process = document["process"]
     return Card(
         token=str(document["token"]),
-        process=ProcessId(
-            int(process["pid"]), int(process["ticks"]), str(process["boot"]), int(process["namespace"])
-        ),
+        process=ProcessId(int(process["pid"]), int(process["ticks"]), str(process["boot"]), int(process["namespace"])),
         uid=int(document["uid"]),
         version=str(document["version"]),
         manager=None if document["manager"] is None else str(document["manager"]),

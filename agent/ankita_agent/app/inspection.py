@@ -34,6 +34,7 @@ class OwnerSeen:
     claim: ClaimCard
     state: OwnerState
     progress_age: Duration | None
+    trouble: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,7 @@ def _owner(
         state = OwnerState.WEDGED
     else:
         state = OwnerState.BUSY if progress is not None and progress.busy else OwnerState.IDLE
-    return OwnerSeen(claim, state, age)
+    return OwnerSeen(claim, state, age, "" if progress is None else progress.trouble)
 
 
 def _claim(files: Files, own: Descriptor) -> ClaimCard | None:

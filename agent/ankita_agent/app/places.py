@@ -52,9 +52,7 @@ def _ours(
     if not path:
         return None
     if "\n" in path:
-        raise fault(
-            f"{name} holds a line break", now="nothing was changed", do=f"give {name} the path of a directory"
-        )
+        raise fault(f"{name} holds a line break", now="nothing was changed", do=f"give {name} the path of a directory")
     if path == "~" or path.startswith("~/"):
         raise fault(
             f"{name}={path} begins with ~, which only an unquoted shell word expands",

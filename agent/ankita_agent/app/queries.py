@@ -45,6 +45,9 @@ def status_document(
     error = report.config.error if report else ""
     just_woke = report is not None and report.woke_at is not None and now - report.woke_at < JUST_WOKE
     degraded = list(report.degraded) if report else []
+    trouble = seen.owner.trouble if seen.owner else ""
+    if trouble and not any(reason.startswith(trouble) for reason in degraded):
+        degraded.append(trouble)  # newer than the report, which a full disk does not take
     if problem:
         degraded.append(problem)
     return {

@@ -43,15 +43,18 @@ class Reporter:
         if self._degraded.pop(what, None) is not None:
             self.tell(f"well again: {what}")
 
+    @property
+    def trouble(self) -> str:
+        """The first reason why the agent is degraded, or nothing."""
+        return next(iter(self._degraded.values()), "")
+
     def configured(self, path: str, error: str) -> None:
         """Where the routines come from, and why the newest edit is not in force (empty when it is)."""
         self._config = ConfigState(path, error)
 
     def publish(self, dues: Dues, woke_at: Instant | None, status: str) -> None:
         """Show the state as it is now, to the manager and in the report, where it changed."""
-        waiting = tuple(
-            WaitingRoutine(name, place.wait.value, place.since) for name, place in dues.line.items()
-        )
+        waiting = tuple(WaitingRoutine(name, place.wait.value, place.since) for name, place in dues.line.items())
         report = Report(
             self._token,
             self._version,
@@ -68,7 +71,7 @@ class Reporter:
             except OSError:  # a full disk has its own degradation
                 pass
         if self._degraded:
-            status = f"degraded: {next(iter(self._degraded.values()))}; {status}"
+            status = f"degraded: {self.trouble}; {status}"
         if status != self._status:
             self._status = status
             self._readiness.status(status)

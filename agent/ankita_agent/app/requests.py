@@ -46,12 +46,19 @@ class Requests:
         self._files.replace(self._directory, request.id + _SUFFIX, json.dumps(document).encode() + b"\n")
 
     def waiting(self) -> list[Request]:
-        """The requests that nobody has taken up, oldest first; a file that is no request is removed."""
+        """The requests that nobody has taken up, oldest first; a file that is no request is removed.
+
+        What cannot be read (a directory, another user's file) is left alone.
+        """
         found = []
         for name in self._files.names(self._directory):
             if name.startswith(".") or not name.endswith(_SUFFIX):
                 continue
-            request = self._read(name)
+            try:
+                content = self._files.read(self._directory, name, _LIMIT)
+            except OSError:
+                continue
+            request = _request(name.removesuffix(_SUFFIX), content)
             if request is None:
                 self._files.unlink(self._directory, name)
             else:
@@ -62,15 +69,16 @@ class Requests:
         """Take a request away; False when it was not there any more."""
         return self._files.unlink(self._directory, request + _SUFFIX)
 
-    def _read(self, name: str) -> Request | None:
-        try:
-            document = json.loads(self._files.read(self._directory, name, _LIMIT))
-            return Request(
-                name.removesuffix(_SUFFIX),
-                str(document["routine"]),
-                parse_instant(document["asked_at"]),
-                Trigger.MANUAL,
-                str(document["owner"]),
-            )
-        except (OSError, ValueError, KeyError, TypeError):
-            return None
+
+def _request(name: str, content: bytes) -> Request | None:
+    try:
+        document = json.loads(content)
+        return Request(
+            name,
+            str(document["routine"]),
+            parse_instant(document["asked_at"]),
+            Trigger.MANUAL,
+            str(document["owner"]),
+        )
+    except (ValueError, KeyError, TypeError):
+        return None

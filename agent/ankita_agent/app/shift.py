@@ -91,9 +91,7 @@ class Shift:
         loaded = self._load(load)
         self._file = loaded.file
         self._timekeeper.settle_time = loaded.file.agent.settle
-        self._desk = Desk(
-            self._ledger, term.number, runner, requests, self._timekeeper, process.boot, owner.check
-        )
+        self._desk = Desk(self._ledger, term.number, runner, requests, self._timekeeper, process.boot, owner.check)
         self._open_fires = OpenFires(owner.lives, world.processes, runner.adopt, book.adopted)
         self._seat = Seat(
             self._ledger,
@@ -196,9 +194,7 @@ class Shift:
         try:
             self._ledger.end_term(self._term, self._world.clock.now())
         except (LedgerUnavailable, LedgerDamaged) as fault:
-            self._reporter.degrade(
-                "ledger", f"the end of the term is not recorded: {fault.fact or fault.what}"
-            )
+            self._reporter.degrade("ledger", f"the end of the term is not recorded: {fault.fact or fault.what}")
         self._owner.release()
 
     def close(self) -> None:
@@ -209,7 +205,8 @@ class Shift:
         """The ping first: it must not wait for a disk."""
         self._world.readiness.progress()
         self._passes += 1
-        progress = Progress(self._world.clock.awake(), self._passes, bool(self._runner.running()))
+        awake, busy = self._world.clock.awake(), bool(self._runner.running())
+        progress = Progress(awake, self._passes, busy, self._reporter.trouble)
         try:
             self._owner.stamp(progress)
         except OSError:  # a broken disk; the ping has been given
@@ -274,9 +271,7 @@ class Shift:
             self._tell(f"the clock was set by {approximate(noticed.stepped)}")
         believed = self._timekeeper.held is None
         if not believed:
-            self._reporter.degrade(
-                "clock", "the clock leapt, so nothing fires until it has stood for 10 minutes"
-            )
+            self._reporter.degrade("clock", "the clock leapt, so nothing fires until it has stood for 10 minutes")
         elif not self._clock_ok:
             self._reporter.mend("clock")
         if noticed.lowered or (believed and not self._clock_ok):
@@ -330,9 +325,7 @@ class Shift:
             self._failed_at = self._timekeeper.reading.now
         else:
             self._retry_after = Duration(min(2 * self._retry_after, LONGEST_WAIT))
-        self._reporter.degrade(
-            "ledger", f"nothing fires, for the ledger cannot be written: {fault.fact or fault.what}"
-        )
+        self._reporter.degrade("ledger", f"nothing fires, for the ledger cannot be written: {fault.fact or fault.what}")
 
     def _report(self) -> None:
         stuck = [f"{attempt.routine} (pid {attempt.process.pid})" for attempt in self._runner.stuck()]

@@ -65,9 +65,7 @@ def _patience(timeout: str | None) -> Duration | None:
     try:
         return parse_duration(timeout)
     except ValueError as error:
-        raise WrongUse(
-            f"--timeout: {error}", now="nothing was started", do="write for example --timeout 30s"
-        ) from None
+        raise WrongUse(f"--timeout: {error}", now="nothing was started", do="write for example --timeout 30s") from None
 
 
 def _ask(outlook: Outlook, processes: Processes, routine: str) -> tuple[Request, ProcessId]:
@@ -84,9 +82,7 @@ def _ask(outlook: Outlook, processes: Processes, routine: str) -> tuple[Request,
         )
     if routine not in known:
         raise no_such_routine(routine, known)
-    request = Request(
-        secrets.token_hex(8), routine, outlook.clock.now(), Trigger.MANUAL, owner.claim.card.token
-    )
+    request = Request(secrets.token_hex(8), routine, outlook.clock.now(), Trigger.MANUAL, owner.claim.card.token)
     Requests(outlook.files, outlook.state).ask(request)
     return request, owner.claim.card.process
 
@@ -109,15 +105,11 @@ def _taken_up(
         )
     if wait:
         withdrawn = Requests(outlook.files, outlook.state).withdraw(request.id)
-        raise _too_long(
-            request.routine, patience, "and was taken back" if withdrawn else "and may still start"
-        )
+        raise _too_long(request.routine, patience, "and was taken back" if withdrawn else "and may still start")
     return None
 
 
-def _ended(
-    outlook: Outlook, row: HistoryRow, lives: Callable[[], bool], patience: Duration | None
-) -> HistoryRow:
+def _ended(outlook: Outlook, row: HistoryRow, lives: Callable[[], bool], patience: Duration | None) -> HistoryRow:
     def ended(ledger: LedgerReader) -> HistoryRow | None:
         now = ledger.row(row.fire)
         return now if now is not None and now.outcome is not None else None
@@ -162,9 +154,7 @@ def _too_long(routine: str, patience: Duration | None, state: str) -> SomeoneEls
 
 def _say(row: HistoryRow, *, waited: bool) -> int:
     if row.outcome is None:
-        click.echo(
-            f"{row.routine}: fire {row.fire} started; follow it: ankita-agent logs {row.routine} --follow"
-        )
+        click.echo(f"{row.routine}: fire {row.fire} started; follow it: ankita-agent logs {row.routine} --follow")
         return 0
     click.echo(f"{row.routine}: fire {row.fire} {describe(row)}" + (f": {row.detail}" if row.detail else ""))
     match row.outcome:

@@ -71,7 +71,10 @@ class Files(Protocol):
         ...
 
     def raised(self, descriptor: Descriptor, lowest: int) -> Descriptor:
-        """The same open file and lock at a number of at least `lowest`; the old number is closed."""
+        """The same open file and lock at a number of at least `lowest`; the old number is closed.
+
+        It stays as it is where the limit on open files leaves no such number. Never raises.
+        """
         ...
 
     def facts(self, descriptor: Descriptor) -> FileFacts:

@@ -12,8 +12,8 @@ that was left and leaves it for the owner. Rejected: `mode=rw` with `query_only`
 
 Soundness: a file without a database header, one cut short and one of another program are refused by what
 every open reads anyway. `PRAGMA quick_check` reads the whole file (0.1 s for 100 000 rows), so it runs only
-when there is cause for doubt: the last term has no end (the machine may have lost power), or a migration is
-due. Damage that shows later is LedgerDamaged from the call that met it.
+when there is cause for doubt: the last term has no end and began in another boot (the machine may have lost
+power), or a migration is due. An owner that was killed leaves doubt to nobody: what it wrote is in the kernel. Damage that shows later is LedgerDamaged from the call that met it.
 """
 
 import sqlite3
@@ -40,11 +40,15 @@ PATIENCE: Final = Duration(2 * SECOND)
 
 
 def open_owner(
-    path: str, *, patience: Duration = PATIENCE, migrations: Sequence[Migration] | None = None
+    path: str,
+    *,
+    boot: str | None = None,
+    patience: Duration = PATIENCE,
+    migrations: Sequence[Migration] | None = None,
 ) -> SqliteLedger:
     """Open the ledger to write it; make it (0600) when there is none, bring it to the newest version.
 
-    For the owner alone, who holds the guard. Raises LedgerUnavailable, LedgerDamaged (see `set_aside`) and
+    For the owner alone, who holds the guard; `boot` is the id of this boot, when it is known. Raises LedgerUnavailable, LedgerDamaged (see `set_aside`) and
     LedgerTooNew; the file is then as it was, and no connection is left open.
     """
     migrations = migrations or shipped_migrations()
@@ -53,7 +57,7 @@ def open_owner(
         create_empty(path)
     with told(path, Doing.OPENED):
         if size and not size_of(f"{path}-journal"):  # one that died while it was made has that to roll back first
-            _inspect(path, patience, migrations[-1].version)
+            _inspect(path, patience, migrations[-1].version, boot)
         connection = _connect(uri_of(path, "rw"), patience)
         try:
             return _made_ready(connection, path, migrations)
@@ -91,13 +95,13 @@ def _connect(uri: str, patience: Duration) -> sqlite3.Connection:
     return sqlite3.connect(uri, timeout=in_seconds(patience), isolation_level=None, uri=True)
 
 
-def _inspect(path: str, patience: Duration, newest: int) -> None:
+def _inspect(path: str, patience: Duration, newest: int, boot: str | None) -> None:
     """Refuse what is not to be written, through a connection that cannot: closing one that can writes the log
     into a damaged database and deletes it.
     """
     with closing(_connect(uri_of(path, "ro"), patience)) as connection:
         version = version_of(connection, path, newest)
-        if version and (version < newest or _ended_uncleanly(connection)):
+        if version and (version < newest or _may_have_lost_power(connection, boot)):
             ((found,),) = connection.execute("PRAGMA quick_check(1)").fetchall()
             if found != "ok":
                 raise damaged(path, found)
@@ -114,6 +118,6 @@ def _made_ready(connection: sqlite3.Connection, path: str, migrations: Sequence[
     return SqliteLedger(connection, path, named_queries(READING[NEWEST]))
 
 
-def _ended_uncleanly(connection: sqlite3.Connection) -> bool:
-    newest = connection.execute("SELECT ended_at FROM terms ORDER BY term DESC LIMIT 1").fetchall()
-    return bool(newest) and newest[0][0] is None
+def _may_have_lost_power(connection: sqlite3.Connection, boot: str | None) -> bool:
+    newest = connection.execute("SELECT ended_at, boot FROM terms ORDER BY term DESC LIMIT 1").fetchall()
+    return any(ended_at is None and (not boot or boot != of_term) for ended_at, of_term in newest)

@@ -30,6 +30,15 @@ def size_of(path: str) -> int | None:
     return facts.st_size
 
 
+def file_of(path: str) -> tuple[int, int] | None:
+    """Which file bears this name now (device and inode), None when none does. Says nothing about its content."""
+    try:
+        facts = os.lstat(path)
+    except FileNotFoundError:
+        return None
+    return facts.st_dev, facts.st_ino
+
+
 def look(path: str) -> int | None:
     """Bytes of the ledger, None when there is none. Raises LedgerUnavailable for what is not to be opened.
 

@@ -23,7 +23,8 @@ from contextlib import contextmanager
 from dataclasses import asdict, replace
 from typing import Final
 
-from ankita_agent.adapters.sqlite_ledger.faults import Doing, fenced, told
+from ankita_agent.adapters.sqlite_ledger.disk import file_of
+from ankita_agent.adapters.sqlite_ledger.faults import Doing, damaged, fenced, told
 from ankita_agent.adapters.sqlite_ledger.queries import named_queries
 from ankita_agent.adapters.sqlite_ledger.reader import SqliteLedgerReader
 from ankita_agent.core.instants import SECOND, Duration, Instant
@@ -42,6 +43,7 @@ class SqliteLedger(SqliteLedgerReader):
     def __init__(self, connection: sqlite3.Connection, path: str, reading: Mapping[str, str]) -> None:
         super().__init__(connection, path, reading)
         self._owning = named_queries("owning.sql")
+        self._file = file_of(path)
 
     def begin_term(self, floor: int, token: str, process: ProcessId, now: Instant) -> int:
         """Start an ownership and return its term: one more than the newest in the ledger and than `floor`.
@@ -130,6 +132,7 @@ class SqliteLedger(SqliteLedgerReader):
     def _transaction(self, term: int | None = None) -> Iterator[None]:
         """All or nothing, durable when left; with a `term`, only while it is the newest (else Fenced)."""
         with told(self._path, Doing.WRITTEN):
+            self._check_file()
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 if term is not None:
@@ -145,12 +148,18 @@ class SqliteLedger(SqliteLedgerReader):
         newest = self.newest_term()
         return None if newest is None else newest.term
 
+    def _check_file(self) -> None:
+        """SQLite goes on with a file that was removed or replaced, and what it writes there is lost to everybody."""
+        if file_of(self._path) != self._file:
+            raise damaged(self._path, "it was removed or replaced while this agent had it open")
+
     def _check_term(self, term: int) -> None:
         newest = self._newest_term_number()
         if newest != term:
             raise fenced(term, newest)
 
     def _see(self, term: int, now: Instant) -> None:
+        self._check_file()
         newest = self.newest_term()
         if newest is None or newest.term != term:
             raise fenced(term, None if newest is None else newest.term)

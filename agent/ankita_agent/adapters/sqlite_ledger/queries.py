@@ -15,8 +15,9 @@ def named_queries(file: str) -> Mapping[str, str]:
     return _parsed(read_sql(file))
 
 
+@functools.cache
 def read_sql(file: str) -> str:
-    """The text of a file beside this module, from a wheel as from a checkout."""
+    """The text of a file beside this module, from a wheel as from a checkout; read once."""
     return _HERE.joinpath(file).read_text(encoding="utf-8")
 
 
