@@ -17,18 +17,24 @@ run:
 	sh .ci/environment
 	umask 077; mkdir -p .run/config .run/state
 	for file in config/*; do [ -e ".run/$$file" ] || cp "$$file" .run/config/; done
-	echo "Routines: .run/config/routines.yaml, read again when you save it. State: .run/state. Ctrl-C ends." >&2
-	ANKITA_CONFIG_DIR="$$PWD/.run/config" ANKITA_STATE_DIR="$$PWD/.run/state" exec .venv/bin/ankita-agent run
+	cp .ci/ankita-agent .run/ankita-agent; chmod 700 .run/ankita-agent
+	echo "Routines: .run/config/routines.yaml, read again when you save it. Ctrl-C ends." >&2
+	echo "From another terminal: .run/ankita-agent status   (or list, history, check, trigger heartbeat, ...)" >&2
+	exec .run/ankita-agent run
 
-test: lint
-	[ "$$(id -u)" != 0 ] || sh .ci/debian-packages bindfs fuse3 || echo "Tests that need them are skipped." >&2
-	.venv/bin/python -m pytest
+# A fault of style does not keep the tests from running; it fails the whole all the same.
+test:
+	sh .ci/environment dev
+	[ "$$(id -u)" != 0 ] || sh .ci/debian-packages bindfs fuse3 gcc libc6-dev || echo "Tests that need them are skipped." >&2
+	failed=0; $(MAKE) lint || failed=1; .venv/bin/python -m pytest || failed=1; exit $$failed
 
 lint:
 	sh .ci/environment dev
-	.venv/bin/python -m ruff check
-	.venv/bin/python -m ruff format --check
-	.venv/bin/python -m mypy
+	failed=0; \
+	.venv/bin/python -m ruff check || failed=1; \
+	.venv/bin/python -m ruff format --check || failed=1; \
+	.venv/bin/python -m mypy || failed=1; \
+	exit $$failed
 
 bench:
 	sh .ci/environment dev,bench

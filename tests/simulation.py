@@ -22,9 +22,10 @@ from ankita_agent.app.routines import Routines
 from ankita_agent.app.runner import Runner, Surroundings
 from ankita_agent.app.seat import Opened
 from ankita_agent.app.shift import CONFIG, REQUESTS, Shift
+from ankita_agent.app.told import Lines
 from ankita_agent.app.world import Manner, World
 from ankita_agent.core.identity import Place
-from ankita_agent.core.instants import SECOND, Duration, Instant
+from ankita_agent.core.instants import SECOND, Duration, Instant, format_instant
 from ankita_agent.core.routine_file import judge
 from ankita_agent.core.rows import HistoryRow
 from ankita_agent.ports.ledger import Ledger
@@ -33,6 +34,9 @@ from ankita_agent.testing.clocks import START, FakeClock
 from ankita_agent.testing.processes import FakeProcesses
 from ankita_agent.testing.readiness import RecordedReadiness
 from ankita_agent.testing.routine_files import KeptCopy, WrittenFile
+
+
+LINES = Lines(format_instant)
 
 
 class NoWait:
@@ -104,9 +108,7 @@ class Machine:
             write_report(files, own, report)
 
         readiness = RecordedReadiness()
-        routines = Routines(
-            self.file, self.kept, lambda content: judge(read_document(content), "UTC"), self.clock
-        )
+        routines = Routines(self.file, self.kept, lambda content: judge(read_document(content), "UTC"), self.clock)
         self._owner = owner
         self.runner = runner
         self.requests = Requests(files, state)
@@ -117,8 +119,8 @@ class Machine:
             runner,
             routines,
             self.requests,
-            Reporter(self.lines.append, publish, readiness, card.token, "0.1", inherits_environment=False),
-            Book(self.lines.append),
+            Reporter(self.lines.append, LINES, publish, readiness, card.token, "0.1", inherits_environment=False),
+            Book(self.lines.append, LINES),
             Opened(self._open_ledger(), None),
             routines.start,
         )

@@ -1,7 +1,6 @@
 """Puts the agent and the commands together for this machine: the only module that knows both sides. No logic."""
 
 import os
-import secrets
 import socket
 import time
 from collections.abc import Callable, Iterator, MutableMapping
@@ -16,6 +15,7 @@ from ankita_agent.adapters.state_directory import cannot_write, prepare_state_di
 from ankita_agent.adapters.system_clock import SystemClock
 from ankita_agent.app.places import Places, find_places
 from ankita_agent.core.errors import LedgerDamaged
+from ankita_agent.core.instants import Instant
 from ankita_agent.core.schedule import Timetable
 from ankita_agent.core.zones import zone_named
 from ankita_agent.ports.clock import Clock
@@ -45,12 +45,17 @@ class ThisUser:
 
 @dataclass(frozen=True, slots=True)
 class AgentOptions:
-    """How `run` was asked to run. `umask` is what attempts get."""
+    """How `run` was asked to run. `umask` is what attempts get.
+
+    `tell` is given a line for people at a time, in which instants stand as `local` writes them.
+    """
 
     standby: bool
     inherit_environment: bool
     in_terminal: bool
     umask: int
+    tell: Callable[[str], None]
+    local: Callable[[Instant], str]
 
 
 def find_this_user(environment: MutableMapping[str, str]) -> ThisUser:
@@ -59,7 +64,7 @@ def find_this_user(environment: MutableMapping[str, str]) -> ThisUser:
     return ThisUser(find_places(environment, home, os.getcwd()), home, environment)
 
 
-def run_agent(user: ThisUser, options: AgentOptions, tell: Callable[[str], None]) -> int:
+def run_agent(user: ThisUser, options: AgentOptions) -> int:
     """Run the agent until it ends; its exit status. Raises AnkitaError where it cannot begin."""
     import signal
 
@@ -74,28 +79,27 @@ def run_agent(user: ThisUser, options: AgentOptions, tell: Callable[[str], None]
     try:
         world = World(SystemClock(), wakeups, PosixProcesses(options.umask), readiness)
         prepare_state_directory(user.places.state)
-        return _build_agent(user, options, world, manager, tell).run()
+        return _build_agent(user, options, world, manager).run()
     except OSError as error:
         raise cannot_write(user.places.state, error) from None
     finally:
         wakeups.close()
 
 
-def _build_agent(
-    user: ThisUser, options: AgentOptions, world: "World", manager: str | None, tell: Callable[[str], None]
-) -> "Agent":
+def _build_agent(user: ThisUser, options: AgentOptions, world: "World", manager: str | None) -> "Agent":
     from ankita_agent.app.agent import Agent
     from ankita_agent.app.claim import Card
     from ankita_agent.app.owner import Owner
     from ankita_agent.app.report import Report, write_report
     from ankita_agent.app.reporter import Reporter
     from ankita_agent.app.requests import REQUESTS, Requests
+    from ankita_agent.app.told import Lines
     from ankita_agent.app.world import Manner
 
     places, files = user.places, PosixFiles()
     state = files.open_directory(places.state)
     process = world.processes.this_process()
-    card = Card(secrets.token_hex(16), process, os.getuid(), __version__, manager, socket.gethostname())
+    card = Card(os.urandom(16).hex(), process, os.getuid(), __version__, manager, socket.gethostname())
     owner = Owner(files, state, places.state, card)
 
     def publish(report: Report) -> None:
@@ -109,14 +113,20 @@ def _build_agent(
         _build_runner(user, options, world, files, state),
         _build_routines(user, world, files, state),
         Requests(files, state),
-        Reporter(tell, publish, world.readiness, card.token, __version__, inherits_environment=inherits),
+        Reporter(
+            options.tell,
+            Lines(options.local),
+            publish,
+            world.readiness,
+            card.token,
+            __version__,
+            inherits_environment=inherits,
+        ),
         _ledger_opener(places.ledger, process.boot),
     )
 
 
-def _build_runner(
-    user: ThisUser, options: AgentOptions, world: "World", files: Files, state: Descriptor
-) -> "Runner":
+def _build_runner(user: ThisUser, options: AgentOptions, world: "World", files: Files, state: Descriptor) -> "Runner":
     from ankita_agent.adapters.attempt_outputs import AttemptOutputs
     from ankita_agent.adapters.posix_env_files import PosixEnvFiles
     from ankita_agent.app.runner import Runner, Surroundings

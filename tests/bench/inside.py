@@ -35,9 +35,11 @@ from ankita_agent.app.runner import Runner, Surroundings
 from ankita_agent.app.seat import Opened, plan_of
 from ankita_agent.app.shift import Shift
 from ankita_agent.app.timekeeping import Timekeeper
+from ankita_agent.app.told import Lines
 from ankita_agent.app.world import Manner, World
-from ankita_agent.core.instants import DAY, SECOND, Duration, Instant
+from ankita_agent.core.instants import DAY, SECOND, Duration, Instant, format_instant
 from ankita_agent.core.outcomes import Trigger
+from ankita_agent.core.passes import Plan
 from ankita_agent.core.routine import in_force
 from ankita_agent.core.rows import Claim, ProcessId
 from ankita_agent.core.schedule import Timetable, parse_schedule
@@ -108,7 +110,7 @@ def parts_of_load(directory: Path, sheet: Sheet) -> None:
     reading = Sample("read and judge the file", "ms", (_once(lambda: judged.append(judge(content))) / 1000,))
     file = judged[0].file
     assert file is not None
-    plans = []
+    plans: list[Plan] = []
     planning = _once(lambda: plans.extend(plan_of(routine, "a machine") for routine in file.routines)) / 1000
     ledger, term = _ledger(directory / "parts.db")
     wanted = [in_force(routine) for routine in file.routines]
@@ -170,9 +172,7 @@ def _office(directory: Path, routines: bytes) -> Iterator[_Office]:
     state = files.open_directory(places.state)
     files.make_directory(state, "run")
     run = files.open_directory_at(state, "run")
-    user = find_this_user(
-        {**os.environ, "ANKITA_STATE_DIR": places.state, "ANKITA_CONFIG_DIR": places.config}
-    )
+    user = find_this_user({**os.environ, "ANKITA_STATE_DIR": places.state, "ANKITA_CONFIG_DIR": places.config})
     card = Card("0" * 32, processes.this_process(), os.getuid(), "0", None, "host")
     owner = Owner(files, state, places.state, card)
     owner.announce()
@@ -183,10 +183,10 @@ def _office(directory: Path, routines: bytes) -> Iterator[_Office]:
     readiness = SdNotify(str(directory / "notify"), Duration(60 * SECOND))
     runner = Runner(processes, AttemptOutputs(state), files, clock, run, Surroundings({}, "/", PosixEnvFiles()))
     requests = Requests(files, state)
-    loaded = Routines(
-        routine_source(user.places), LastGoodFile(files, state, LARGEST), routine_judge(), clock
+    loaded = Routines(routine_source(user.places), LastGoodFile(files, state, LARGEST), routine_judge(), clock)
+    reporter = Reporter(
+        _tell_nobody, Lines(format_instant), _tell_nobody, readiness, card.token, "0", inherits_environment=False
     )
-    reporter = Reporter(_tell_nobody, _tell_nobody, readiness, card.token, "0", inherits_environment=False)
     opened = Opened(open_owner(places.ledger), None)
     shift = Shift(
         World(clock, wakeups, processes, readiness),
@@ -196,7 +196,7 @@ def _office(directory: Path, routines: bytes) -> Iterator[_Office]:
         loaded,
         requests,
         reporter,
-        Book(_tell_nobody),
+        Book(_tell_nobody, Lines(format_instant)),
         opened,
         loaded.start,
     )

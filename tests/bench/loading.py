@@ -26,9 +26,7 @@ def status(directory: Path, sheet: Sheet) -> None:
     bare = _interpreter()
     sheet.raw(seen)
     sheet.raw(bare)
-    sheet.figure(
-        "5 status --json, 50 routines", "median <= 150 ms", seen.short(), passed=seen.median <= 150
-    )
+    sheet.figure("5 status --json, 50 routines", "median <= 150 ms", seen.short(), passed=seen.median <= 150)
     sheet.beside("of which the interpreter alone", bare)
 
 
@@ -47,9 +45,7 @@ def load(directory: Path, sheet: Sheet) -> None:
     seen = Sample("without the interpreter", "ms", tuple(number - bare.median for number in numbers))
     for sample in (raw, bare, seen):
         sheet.raw(sample)
-    sheet.figure(
-        f"5 {MANY} routines, new, in force", "median <= 3000 ms", seen.short(), passed=seen.median <= 3000
-    )
+    sheet.figure(f"5 {MANY} routines, new, in force", "median <= 3000 ms", seen.short(), passed=seen.median <= 3000)
 
 
 def _interpreter() -> Sample:

@@ -88,6 +88,4 @@ def pooled(what: str, samples: Iterable[Sample | LeftOut]) -> Sample | LeftOut:
 
 def _columns(rows: list[tuple[str, str, str, str]]) -> list[str]:
     widths = [max(len(row[column]) for row in rows) for column in range(len(HEADINGS))]
-    return [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
-    ]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]

@@ -63,8 +63,7 @@ def at_once(directory: Path, sheet: Sheet) -> None:
             sheet.raw(samples[-1])
             shutil.rmtree(place, ignore_errors=True)
     ours, scheduler, cron = (
-        pooled(name, samples)
-        for name, samples in zip((OURS, peers.APSCHEDULER, peers.CRON), seen, strict=True)
+        pooled(name, samples) for name, samples in zip((OURS, peers.APSCHEDULER, peers.CRON), seen, strict=True)
     )
     assert isinstance(ours, Sample), ours.why
     p99 = ours.percentile(99)

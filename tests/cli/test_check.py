@@ -83,7 +83,7 @@ def test_a_dash_reads_standard_input() -> None:
 
 
 def test_without_a_name_the_file_of_the_agent_is_checked() -> None:
-    seen = Found(in_routine().encode(), "1", ())
+    seen = Found(in_routine().encode(), ())
     assert check(seen=seen).output == "/etc/me/routines.yaml: 1 routine, no problems\n"
 
 

@@ -63,7 +63,7 @@ class FakeWorld:
         self._output = os.open(directory / "output", os.O_RDWR | os.O_CREAT | os.O_APPEND)
 
     def _start(self, name: str) -> ProcessId:
-        return self.processes.start(Launch((name,), {"ANKITA_FIRE": "1"}, "/", self._output))
+        return self.processes.identify(self.processes.start(Launch((name,), {"ANKITA_FIRE": "1"}, "/", self._output)))
 
     def waiting(self) -> ProcessId:
         return self._start("waiting")
@@ -104,7 +104,7 @@ class RealWorld:
 
     def _start(self, *argv: str) -> ProcessId:
         environment = {"PATH": "/usr/bin:/bin", "ANKITA_FIRE": "1"}
-        process = self.processes.start(Launch(argv, environment, "/", self._output))
+        process = self.processes.identify(self.processes.start(Launch(argv, environment, "/", self._output)))
         self._started.append(process)
         return process
 

@@ -78,9 +78,7 @@ def _watched_by(manager: Manager, closing: ExitStack, watchdog: Duration | None 
 
 
 @pytest.fixture(params=["fake", "socket"])
-def watch(
-    request: pytest.FixtureRequest, manager: Manager, closing: ExitStack
-) -> Callable[[Duration | None], Watched]:
+def watch(request: pytest.FixtureRequest, manager: Manager, closing: ExitStack) -> Callable[[Duration | None], Watched]:
     def make(watchdog: Duration | None) -> Watched:
         if request.param == "fake":
             fake = RecordedReadiness(watchdog)
@@ -130,9 +128,7 @@ def test_the_watchdog_is_the_span_that_the_manager_named(watch: Watch) -> None:
 
 @pytest.mark.parametrize("kind", ["abstract", "path"])
 def test_the_socket_in_the_environment_is_spoken_to(kind: str, tmp_path: Path, closing: ExitStack) -> None:
-    address = (
-        f"@ankita-agent-test-{os.getpid()}-{next(_names)}" if kind == "abstract" else str(tmp_path / "n")
-    )
+    address = f"@ankita-agent-test-{os.getpid()}-{next(_names)}" if kind == "abstract" else str(tmp_path / "n")
     manager = Manager(address)
     closing.callback(manager.close)
     readiness = find_manager({"NOTIFY_SOCKET": address}, pid=4711)

@@ -75,16 +75,6 @@ def test_a_file_is_found_with_its_content(place: Place) -> None:
     assert seen.watch
 
 
-def test_the_digest_is_the_same_exactly_when_the_content_is(place: Place) -> None:
-    digests = []
-    for text in (TEXT, TEXT + "#", TEXT):
-        place.put(text)
-        seen = place.source.read()
-        assert isinstance(seen, Found)
-        digests.append(seen.digest)
-    assert digests[0] == digests[2] != digests[1]
-
-
 def test_what_cannot_be_used_is_given_with_what_to_do_and_raises_nothing(place: Place) -> None:
     place.spoil()
     seen = place.source.read()

@@ -30,7 +30,7 @@ def run(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
     return subprocess.run(program, input=stdin, capture_output=True, text=True, check=False, timeout=60)
 
 
-@pytest.mark.parametrize("document", sorted(ROOT.glob("docs/*.md")) + [ROOT / "README.md"], ids=lambda path: path.name)
+@pytest.mark.parametrize("document", [*sorted(ROOT.glob("docs/*.md")), ROOT / "README.md"], ids=lambda path: path.name)
 def test_every_command_that_a_document_names_exists(document: Path) -> None:
     assert commands_in(document.read_text(encoding="utf-8")) <= COMMANDS.keys()
 

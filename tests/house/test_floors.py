@@ -96,11 +96,7 @@ def broken_floors(module: str, source: str) -> list[str]:
 
 def _own_part(module: str, target: str) -> bool:
     """Whether one adapter reaches into its own package, or into a part that is listed as its own."""
-    if (
-        not floor_of(module) == floor_of(target) == "adapters"
-        or module.count(".") < 2
-        or target.count(".") < 2
-    ):
+    if not floor_of(module) == floor_of(target) == "adapters" or module.count(".") < 2 or target.count(".") < 2:
         return False
     whole, part = module.split(".")[2], target.split(".")[2]
     return whole == part or part in PARTS.get(whole, ())

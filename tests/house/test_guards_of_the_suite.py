@@ -26,9 +26,7 @@ def test_a_misspelled_capability_is_refused_and_not_silently_never_required() ->
 
 
 def test_a_missing_capability_skips_its_test_with_the_reason() -> None:
-    assert capabilities.judge("bindfs", frozenset({"root"}), _no_program) == capabilities.Lacking(
-        "no program", False
-    )
+    assert capabilities.judge("bindfs", frozenset({"root"}), _no_program) == capabilities.Lacking("no program", False)
 
 
 def test_a_missing_capability_that_was_required_fails_its_test() -> None:

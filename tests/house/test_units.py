@@ -49,9 +49,7 @@ def test_systemd_has_nothing_to_say_about_the_units(home_with_program: Path) -> 
 
 
 @pytest.mark.needs("systemd-analyze")
-def test_a_misspelled_directive_and_a_missing_program_are_seen(
-    home_with_program: Path, tmp_path: Path
-) -> None:
+def test_a_misspelled_directive_and_a_missing_program_are_seen(home_with_program: Path, tmp_path: Path) -> None:
     bad = tmp_path / "ankita-agent.service"
     bad.write_text(SERVICE.read_text().replace("KillMode=", "KilMode="))
     assert "KilMode" in complaints([bad], home_with_program)

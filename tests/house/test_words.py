@@ -10,9 +10,7 @@ import pytest
 
 ROOT: Final = Path(__file__).parents[2]
 TREES: Final = (".ci", "agent", "config", "docs", "launchd", "tests", "units")
-SUFFIXES: Final = frozenset(
-    ["py", "sql", "lua", "md", "toml", "yaml", "yml", "json", "service", "path", "plist", "sh"]
-)
+SUFFIXES: Final = frozenset(["py", "sql", "lua", "md", "toml", "yaml", "yml", "json", "service", "path", "plist", "sh"])
 
 FORBIDDEN: Final = re.compile(
     "|".join(

@@ -37,9 +37,7 @@ class Installed:
 
 def run(*command: str) -> str:
     """Run it in a directory that holds nothing, with nothing of this process's Python; returns its stdout."""
-    environment = {
-        name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL"))
-    }
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL"))}
     done = subprocess.run(
         command,
         cwd="/",

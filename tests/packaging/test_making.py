@@ -125,9 +125,7 @@ def test_without_the_right_to_install_the_command_is_said_and_nothing_is_tried(p
 
 
 @pytest.mark.parametrize("user", ["0", "1000"])
-def test_root_and_sudo_without_a_password_install_and_ask_for_fresh_lists_when_needed(
-    user: str, place: Place
-) -> None:
+def test_root_and_sudo_without_a_password_install_and_ask_for_fresh_lists_when_needed(user: str, place: Place) -> None:
     log = place.programs / "log"
     place.stand_in("dpkg-query", "exit 1")
     place.stand_in("id", f"echo {user}")

@@ -40,9 +40,7 @@ def wheel_of_sdist(unpacked: Path, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 @pytest.fixture(scope="session", params=["wheel", "editable", "wheel_of_sdist"])
-def installed(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, homes: Path
-) -> Installed:
+def installed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, homes: Path) -> Installed:
     into = tmp_path_factory.mktemp("installed") / "a place with spaces"
     if request.param == "editable":
         return install(into, "--editable", str(ROOT))

@@ -43,6 +43,9 @@ sys.stdout.buffer.write(pickle.dumps(rows))
 """
 """Prints the rows of the ledger that is named."""
 
+STARTED: Final = " started, pid "
+"""What it says of each run that begins."""
+
 STANDBY: Final = "standby; the owner is"
 """What an agent says when it waits."""
 

@@ -22,29 +22,32 @@ def until_noted(place: Place, lines: int) -> None:
     until(lambda: len(noted(place.root / "fired")) >= lines, f"{lines} lines")
 
 
-@pytest.mark.parametrize("with_attempts", [False, True], ids=["agent alone", "with its attempts"])
+@pytest.mark.parametrize("with_attempts", [False, True], ids=["agents alone", "with their attempts"])
 def test_killed_at_any_moment_no_slot_is_fired_twice_and_none_is_unaccounted_for(
-    place: Place, with_attempts: bool
+    places: list[Place], with_attempts: bool
 ) -> None:
-    log = place.root / "fired"
-    place.write(every_second(*NAMES, run=noting(log)))
+    for place in places:
+        place.write(every_second(*NAMES, run=noting(place.root / "fired")))
     chance = random.Random(SEED)
-    kills = KILLS if not with_attempts else KILLS // 3
-    moments = [(chance.random() < 0.3, chance.uniform(0.0, 1.1)) for _ in range(kills)]
+    rounds = KILLS // len(places) // (3 if with_attempts else 1) + 1
+    moments = [(chance.random() < 0.3, chance.uniform(0.0, 1.1)) for _ in range(rounds)]
     print(f"seed {SEED}: (from birth, seconds) {moments}")
     for from_birth, seconds in moments:
-        agent = place.begin()
-        if not from_birth:
-            agent.says(SEATED)
-        wait_at_most(agent, seconds)
-        agent.kill()
-        if with_attempts:
-            place.end_attempts()
-    last = place.start()
-    before = len(noted(log))
-    until_noted(place, before + len(NAMES))
-    assert last.stop() == 0
-    check_account(place)
+        agents = [place.begin() for place in places]
+        for agent in agents:
+            if not from_birth:
+                agent.says(SEATED)
+        wait_at_most(agents[0], seconds)
+        for agent in agents:
+            agent.kill()
+        for place in places:
+            if with_attempts:
+                place.end_attempts()
+    last = [place.start() for place in places]
+    for place, agent in zip(places, last, strict=True):
+        until_noted(place, len(noted(place.root / "fired")) + len(NAMES))
+        assert agent.stop() == 0
+        check_account(place)
 
 
 def check_account(place: Place) -> None:

@@ -80,6 +80,34 @@ def test_a_request_waits_for_room_and_then_runs(place: Place) -> None:
     assert (row.outcome, row.trigger) == (Outcome.SUCCEEDED, Trigger.MANUAL)
 
 
+def test_a_request_for_a_routine_that_is_removed_while_it_waits_is_answered(place: Place) -> None:
+    pipe = place.root / "go"
+    os.mkfifo(pipe)
+    first = f"agent: {{{ONE}}}\nroutines:\n  first: {{schedule: every 1d, run: 'read line < {pipe}'}}\n"
+    place.write(first + "  other: {schedule: every 1d, run: 'true'}\n")
+    agent = place.start()
+    assert place.command("trigger", "first").code == 0
+    asking = place.background("trigger", "other", "--wait")
+    until(lambda: os.listdir(place.state / "requests"))
+    place.write(first)
+    agent.says("removed: other")
+    pipe.write_text("\n")
+    assert asking.wait(timeout=30) == 4
+
+
+def test_a_request_that_waits_longer_than_it_may_is_taken_back(place: Place) -> None:
+    place.write(
+        f"agent: {{{ONE}}}\nroutines:\n"
+        "  first: {schedule: every 1d, run: exec sleep 60}\n  other: {schedule: every 1d, run: 'true'}\n"
+    )
+    place.start()
+    assert place.command("trigger", "first").code == 0
+    done = place.command("trigger", "other", "--wait", "--timeout", "300ms")
+    assert done.code == 75
+    assert "taken back" in done.err
+    assert os.listdir(place.state / "requests") == []
+
+
 def test_a_slot_that_comes_while_the_run_before_goes_on_is_skipped_with_what_was_in_the_way(place: Place) -> None:
     place.write(every_second("slow", run="exec sleep 2.5"))
     agent = place.start()

@@ -8,10 +8,13 @@ import subprocess
 from typing import Final
 
 from ankita_agent.core.outcomes import Outcome, Reason
-from tests.real.agents import SEATED, Agent, Place, every_second, noted, noting, unaccounted, wait_at_most
+from tests.real.agents import SEATED, STARTED, Agent, Place, every_second, noted, noting, unaccounted, wait_at_most
 from tests.real.waiting import until
 
 SEED: Final = 17
+FINE: Final = {Outcome.SUCCEEDED, Outcome.STOPPED, Outcome.SKIPPED, Outcome.MISSED}
+"""How a slot may end when nobody is killed."""
+
 STUBBORN: Final = "trap '' TERM; while :; do sleep 1; done"
 
 
@@ -24,29 +27,30 @@ def nothing_is_left(place: Place) -> bool:
     return True
 
 
-def test_told_to_stop_at_any_moment_it_ends_well_and_leaves_nothing(place: Place) -> None:
-    log = place.root / "fired"
-    place.write(every_second("a", "b", "c", "d", "e", run=noting(log)))
+def test_told_to_stop_at_any_moment_they_end_well_and_leave_nothing(places: list[Place]) -> None:
+    names = ("a", "b", "c", "d", "e")
+    for place in places:
+        place.write(every_second(*names, run=noting(place.root / "fired")))
     chance = random.Random(SEED)
-    moments = [chance.uniform(0.0, 1.1) for _ in range(20)]
+    moments = [chance.uniform(0.0, 1.1) for _ in range(6)]
     print(f"seed {SEED}: {moments}")
-    for number, moment in enumerate(moments):
-        agent = place.begin()
-        agent.says(SEATED)
-        if number % 4:  # else during the very start
-            wait_at_most(agent, moment)
-        assert agent.stop() == 0, agent.said
-        assert nothing_is_left(place)
-    fired = noted(log)
-    assert len(fired) == len(set(fired))
-    for name in "abcde":
-        assert unaccounted(place.rows(name)) == []
-        assert {row.outcome for row in place.rows(name)} <= {
-            Outcome.SUCCEEDED,
-            Outcome.STOPPED,
-            Outcome.SKIPPED,
-            Outcome.MISSED,
-        }
+    for moment in (0.0, *moments):
+        agents = [place.begin() for place in places]
+        for agent in agents:
+            agent.says(SEATED)
+        wait_at_most(agents[0], moment)
+        for agent in agents:
+            agent.send(signal.SIGTERM)
+        for place, agent in zip(places, agents, strict=True):
+            assert agent.ended() == 0, agent.said
+            assert nothing_is_left(place)
+    for place in places:
+        fired = noted(place.root / "fired")
+        assert len(fired) == len(set(fired))
+        for name in names:
+            rows = place.rows(name)
+            assert unaccounted(rows) == []
+            assert {row.outcome for row in rows} <= FINE
 
 
 def test_told_to_stop_before_it_has_begun_it_ends_at_once_and_has_claimed_nothing(place: Place) -> None:
@@ -85,7 +89,7 @@ def test_a_person_who_interrupts_once_waits_for_runs_and_twice_stops_them(place:
     assert agent.stop(signal.SIGINT) == 0
     row = place.rows("long")[0]
     assert (row.outcome, row.reason) == (Outcome.STOPPED, Reason.ASKED_TO_STOP)
-    successor.says("long: fire", times=1)
+    successor.says(STARTED)
     assert successor.stop() == 0
     assert nothing_is_left(place)
 
@@ -171,7 +175,7 @@ def test_an_agent_under_nohup_outlives_its_terminal(place: Place) -> None:
     master, slave = pty.openpty()
     agent = place.begin(before=("setsid", "--ctty", "nohup"), stdin=slave, start_new_session=False)
     os.close(slave)
-    agent.says("beat: fire")
+    agent.says(STARTED)
     os.close(master)
     count = len(place.rows("beat"))
     until(lambda: not agent.alive or len(place.rows("beat")) > count + 2)
@@ -184,7 +188,7 @@ def test_an_agent_whose_words_nobody_reads_any_more_goes_on_and_ends_well(place:
     reader, writer = os.pipe()
     agent = place.begin(stderr=writer)
     os.close(writer)
-    until(lambda: os.read(reader, 4096).count(b"beat: fire"))
+    until(lambda: os.read(reader, 4096).count(STARTED.encode()))
     os.close(reader)
     count = len(place.rows("beat"))
     until(lambda: len(place.rows("beat")) > count + 2)

@@ -56,18 +56,6 @@ def test_a_plain_file_is_read_and_its_directory_watched(file: Path) -> None:
     assert (seen.content, seen.watch) == (TEXT, (str(file.parent),))
 
 
-def test_the_digest_is_that_of_the_content(file: Path) -> None:
-    before = reading(file)
-    file.touch()
-    same = reading(file)
-    file.write_bytes(TEXT + b"#")
-    other = reading(file)
-    assert isinstance(before, Found)
-    assert isinstance(same, Found)
-    assert isinstance(other, Found)
-    assert before.digest == same.digest != other.digest
-
-
 def test_no_file_is_no_fault_and_the_directory_is_watched(config: Path) -> None:
     assert reading(config / "routines.yaml") == Absent((str(config),))
 

@@ -12,9 +12,7 @@ ROOM = frozenset({Wait.ROOM})
 
 
 def plan(name: str, schedule: str, *, enabled: bool = True, jitter: int = 0) -> Plan:
-    routine = Routine(
-        name=name, schedule=parse_schedule(schedule), timezone="UTC", run=("true",), enabled=enabled
-    )
+    routine = Routine(name=name, schedule=parse_schedule(schedule), timezone="UTC", run=("true",), enabled=enabled)
     return Plan(routine, Timetable(routine.schedule, zone_named("UTC")), Duration(jitter))
 
 

@@ -90,7 +90,7 @@ def test_three_skips_are_never_shown_as_well() -> None:
         summary(*[row(Outcome.SKIPPED, Reason.OVERLAP, blocked_by=12)] * 3), None, NOW, just_woke=False
     )
     assert health is Health.STALLED
-    assert "fire 12" in reason
+    assert "run 12" in reason
 
 
 def test_two_skips_after_a_success_are_not_stalled_yet() -> None:
@@ -112,7 +112,7 @@ def test_slots_that_passed_without_an_agent_do_not_stall(reason: Reason) -> None
 
 
 def test_stale_after_overrides_the_count_of_slots() -> None:
-    fresh = summary(OVERLAP, OVERLAP, OVERLAP, last_success=Instant(NOW - HOUR))
+    fresh = summary(OVERLAP, OVERLAP, OVERLAP, SUCCESS, last_success=Instant(NOW - HOUR))
     assert health_of(fresh, Duration(DAY), NOW, just_woke=False)[0] is Health.OK
     health, reason = health_of(fresh, Duration(HOUR // 2), NOW, just_woke=False)
     assert health is Health.STALLED
@@ -131,7 +131,7 @@ def test_a_routine_that_never_succeeded_is_stale_after_its_time() -> None:
         (FAILURE, "failed (exit status 3)"),
         (row(Outcome.FAILED, Reason.KILLED, signal=9), "failed (killed by signal 9)"),
         (row(Outcome.FAILED, Reason.SPAWN), "failed (spawn)"),
-        (row(Outcome.SKIPPED, Reason.OVERLAP, blocked_by=4), "skipped (overlap with fire 4)"),
+        (row(Outcome.SKIPPED, Reason.OVERLAP, blocked_by=4), "skipped (overlap with run 4)"),
         (row(Outcome.MISSED, Reason.NOT_RUNNING), "missed (not running)"),
         (row(Outcome.LOST, Reason.OWNER_KILLED), "lost (owner killed)"),
     ],

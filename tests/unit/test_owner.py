@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ankita_agent.adapters.posix_files import PosixFiles
-from ankita_agent.app.claim import Card, Progress, read_claim, read_life
+from ankita_agent.app.claim import Card, Progress, Role, read_claim, read_life
 from ankita_agent.app.owner import CLAIM, GUARD, LIFE, OWN, Owner, Standing
 from ankita_agent.core.errors import Fenced
 from ankita_agent.core.instants import Monotonic, parse_instant
@@ -82,9 +82,7 @@ def test_a_release_leaves_the_claim_of_another_alone(place: Place) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"garbage", b"{}", b'{"v": 2, "token": 1}', b"\xff" * 5000])
-def test_a_claim_that_is_torn_or_garbage_does_not_keep_anybody_from_owning(
-    place: Place, content: bytes
-) -> None:
+def test_a_claim_that_is_torn_or_garbage_does_not_keep_anybody_from_owning(place: Place, content: bytes) -> None:
     place.agent("a")
     (place.own / CLAIM).write_bytes(content)
     assert place.seated("b").claim() is not None
@@ -167,11 +165,11 @@ def test_life_files_of_the_dead_are_swept_by_the_next_owner(place: Place) -> Non
 def test_progress_is_written_in_place_beside_the_card(place: Place) -> None:
     owner = place.seated("a")
     for passes in (9, 100_000):
-        owner.stamp(Progress(Monotonic(5), passes, busy=True))
+        owner.stamp(Progress(Monotonic(5), passes, busy=True, role=Role.OWNER))
         card, progress = read_life((place.own / LIFE / "a").read_bytes())
         assert card is not None
         assert card.token == "a"
-        assert progress == Progress(Monotonic(5), passes, busy=True)
+        assert progress == Progress(Monotonic(5), passes, busy=True, role=Role.OWNER)
 
 
 def test_the_known_term_survives_a_lost_claim_and_a_lost_term_file(place: Place) -> None:

@@ -134,10 +134,7 @@ def test_without_room_a_slot_waits_above_the_mark_until_its_grace_runs_out() -> 
     assert decision.wait is Wait.ROOM
     assert decision.accounted is None
     assert decision.expires is not None
-    assert (
-        decide(plan(grace=MINUTE), at("10:00:00"), decision.expires, (), FULL).entries[0].reason
-        is Reason.GRACE
-    )
+    assert decide(plan(grace=MINUTE), at("10:00:00"), decision.expires, (), FULL).entries[0].reason is Reason.GRACE
 
 
 def test_of_a_queue_only_the_newest_slot_waits() -> None:

@@ -22,9 +22,7 @@ spans = st.integers(1, 4 * 60).map(lambda minutes: Duration(minutes * MINUTE + 7
 events = st.lists(
     st.one_of(
         st.tuples(st.just("live"), spans),
-        st.tuples(
-            st.just("run for"), st.integers(0, 30).map(lambda minutes: Duration(minutes * MINUTE + SECOND))
-        ),
+        st.tuples(st.just("run for"), st.integers(0, 30).map(lambda minutes: Duration(minutes * MINUTE + SECOND))),
         st.tuples(st.just("sleep"), spans),
         st.tuples(st.just("die"), spans),
         st.tuples(st.just("die alone"), spans),

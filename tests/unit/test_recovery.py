@@ -19,14 +19,18 @@ def fire(process: ProcessId | None, token: str = "dead") -> OpenFire:
     return OpenFire(3, "r", NOON, Trigger.SCHEDULE, 1, token, NOON, NOON, process, 1, "logs/x")
 
 
-def settled(processes: FakeProcesses, *fires: OpenFire, living: str = "") -> tuple[list[End], list[OpenFire], bool]:
+def settled(
+    processes: FakeProcesses, *fires: OpenFire, living: str = "", closed: bool = False
+) -> tuple[list[End], list[OpenFire], bool]:
     """The ends, the adopted fires, and whether some are left to their own agents."""
     adopted: list[OpenFire] = []
 
     def adopt(fire: OpenFire, timeout: Duration | None) -> None:
         adopted.append(fire)
 
-    open_fires = OpenFires(lambda token: token == living, processes, adopt, lambda fire: None)
+    open_fires = OpenFires(
+        lambda token: token == living, lambda: () if closed else (3,), processes, adopt, lambda fire: None
+    )
     open_fires.take(fires)
     ends = [end for _, end in open_fires.settle({}, NOON)]
     return ends, adopted, open_fires.waiting
@@ -34,6 +38,10 @@ def settled(processes: FakeProcesses, *fires: OpenFire, living: str = "") -> tup
 
 def test_a_fire_of_a_living_agent_is_left_to_it() -> None:
     assert settled(FakeProcesses(), fire(None, "alive"), living="alive") == ([], [], True)
+
+
+def test_a_fire_that_its_agent_closed_before_it_ended_in_good_order_is_not_lost() -> None:
+    assert settled(FakeProcesses(), fire(None), closed=True) == ([], [], False)
 
 
 def test_a_fire_that_never_started_is_lost_with_its_agent() -> None:

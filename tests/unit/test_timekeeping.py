@@ -86,9 +86,18 @@ def test_a_leap_that_is_taken_back_leaves_no_trace() -> None:
     keeper.look()
     clock.pass_time(Duration(MINUTE))
     clock.step(-365 * DAY)
-    assert keeper.look().lowered
+    assert not keeper.look().lowered, "nothing was raised meanwhile"
     assert keeper.held is None
     assert keeper.absences == []
+
+
+def test_a_leap_that_ends_before_it_began_lowers_the_marks() -> None:
+    clock, keeper = made()
+    clock.step(365 * DAY)
+    keeper.look()
+    clock.step(-366 * DAY)
+    assert keeper.look().lowered
+    assert keeper.held is None
 
 
 def test_a_second_leap_lets_the_clock_stand_anew_and_keeps_the_first_start() -> None:
@@ -129,10 +138,20 @@ def test_a_ledger_that_cannot_be_written_is_one_growing_absence() -> None:
 
 def test_a_clock_before_the_newest_rows_is_doubted_at_the_start() -> None:
     clock, keeper = made()
-    keeper.doubt()
+    keeper.doubt(Instant(clock.now() + DAY))
     assert keeper.held == STAND
     clock.pass_time(STAND)
+    assert keeper.look().lowered, "it has stood, so it is right, and what is ahead of it is not"
+    assert keeper.held is None
+
+
+def test_a_doubted_clock_that_is_set_right_lowers_nothing() -> None:
+    clock, keeper = made()
+    keeper.doubt(Instant(clock.now() + DAY))
+    clock.step(2 * DAY)
     keeper.look()
+    clock.pass_time(STAND)
+    assert not keeper.look().lowered
     assert keeper.held is None
 
 

@@ -6,13 +6,14 @@ from ankita_agent.app.claim import Card, ClaimCard
 from ankita_agent.app.dues import Dues
 from ankita_agent.app.report import Report
 from ankita_agent.app.reporter import Reporter
-from ankita_agent.app.told import line_of_end, line_of_entry, line_of_lost, line_of_start, words_of_owner
-from ankita_agent.core.instants import SECOND, Duration, Instant, parse_instant
+from ankita_agent.app.told import Lines
+from ankita_agent.core.instants import SECOND, Duration, Instant, format_instant, parse_instant
 from ankita_agent.core.outcomes import Outcome, Reason, Trigger
 from ankita_agent.core.rows import End, Entry, OpenFire, ProcessId, Start
 from ankita_agent.testing.readiness import RecordedReadiness
 
 NOON = parse_instant("2026-03-03T12:00:00Z")
+LINES = Lines(format_instant)
 PROCESS = ProcessId(4711, 9, "boot", 1)
 
 
@@ -21,51 +22,53 @@ def start(fire: int = 12) -> Start:
 
 
 def test_a_start_tells_its_lateness_only_when_it_is_worth_a_word() -> None:
-    assert line_of_start(start(), "backup", Duration(5)) == "backup: fire 12 started, pid 4711"
-    assert line_of_start(start(), "backup", Duration(2 * SECOND)).endswith("pid 4711, 2s late")
+    assert LINES.started(start(), "backup", Duration(5)) == "backup: run 12 started, pid 4711"
+    assert LINES.started(start(), "backup", Duration(2 * SECOND)).endswith("pid 4711, 2s late")
 
 
 def test_a_success_is_a_short_line_without_advice() -> None:
     end = End(12, Outcome.SUCCEEDED, None, NOON, exit_code=0, quiet=True)
-    assert line_of_end(end, "backup", Duration(3 * SECOND)) == "backup: fire 12 succeeded after 3s, quiet"
+    assert LINES.ended(end, "backup", Duration(3 * SECOND)) == "backup: run 12 succeeded after 3s, quiet"
 
 
 def test_every_other_end_says_what_to_type_next() -> None:
     failed = End(12, Outcome.FAILED, Reason.EXIT_STATUS, NOON, exit_code=3)
-    assert line_of_end(failed, "backup", None) == (
-        "backup: fire 12 failed with exit status 3; see: ankita-agent logs backup"
+    assert LINES.ended(failed, "backup", None) == (
+        "backup: run 12 failed with exit status 3; see: ankita-agent logs backup"
     )
     killed = End(12, Outcome.FAILED, Reason.KILLED, NOON, signal=9)
-    assert "failed, killed by signal 9;" in line_of_end(killed, "backup", None)
+    assert "failed, killed by signal 9;" in LINES.ended(killed, "backup", None)
     spawn = End(12, Outcome.FAILED, Reason.SPAWN, NOON, detail="'nope' is not on PATH")
-    assert "failed (spawn): 'nope' is not on PATH; see:" in line_of_end(spawn, "backup", None)
+    assert "failed (spawn): 'nope' is not on PATH; see:" in LINES.ended(spawn, "backup", None)
     late = End(12, Outcome.TIMED_OUT, Reason.TIMEOUT, NOON)
-    assert "timed out (timeout) after 3s; see:" in line_of_end(late, "backup", Duration(3 * SECOND))
+    assert "timed out (timeout) after 3s; see:" in LINES.ended(late, "backup", Duration(3 * SECOND))
 
 
 def test_slots_without_a_fire_tell_reason_count_and_blocker() -> None:
     one = Entry("r", NOON, NOON, 1, Outcome.SKIPPED, Reason.OVERLAP, blocked_by=7)
-    assert line_of_entry(one) == "r: slot 2026-03-03T12:00:00Z skipped (overlap with fire 7)"
+    assert LINES.without_fire(one) == "r: slot 2026-03-03T12:00:00Z skipped (overlap with run 7)"
     many = Entry("r", NOON, Instant(NOON + 60 * SECOND), 5, Outcome.MISSED, Reason.NOT_RUNNING)
-    assert line_of_entry(many) == ("r: 5 slots from 2026-03-03T12:00:00Z to 2026-03-03T12:01:00Z missed (not running)")
+    assert LINES.without_fire(many) == (
+        "r: 5 slots from 2026-03-03T12:00:00Z to 2026-03-03T12:01:00Z missed (not running)"
+    )
 
 
 def test_a_lost_fire_is_told_with_its_slot() -> None:
     fire = OpenFire(3, "r", NOON, Trigger.SCHEDULE, 1, "a", NOON, None, None, 1, None)
-    assert "fire 3 of 2026-03-03T12:00:00Z lost" in line_of_lost(fire)
+    assert "run 3 of 2026-03-03T12:00:00Z lost" in LINES.lost(fire)
 
 
 def test_an_owner_is_told_with_pid_manager_version_and_since() -> None:
     claim = ClaimCard(Card("t", PROCESS, 0, "0.1", "systemd", "host"), 1, NOON)
-    assert words_of_owner(claim) == "pid 4711 under systemd (version 0.1) since 2026-03-03T12:00:00Z"
+    assert LINES.owner(claim) == "pid 4711 under systemd (version 0.1) since 2026-03-03T12:00:00Z"
 
 
 def test_what_the_ledger_has_not_taken_is_kept_until_it_has() -> None:
     lines: list[str] = []
-    book = Book(lines.append)
+    book = Book(lines.append, LINES)
     book.started(start(), "backup", NOON)
     assert book.ended(End(12, Outcome.SUCCEEDED, None, Instant(NOON + 5 * SECOND))) == "backup"
-    assert lines == ["backup: fire 12 started, pid 4711, 2s late", "backup: fire 12 succeeded after 3s"]
+    assert lines == ["backup: run 12 started, pid 4711, 2s late", "backup: run 12 succeeded after 3s"]
     ledger = memory_ledger()
     book.write(ledger)
     book.write(ledger)
@@ -73,7 +76,7 @@ def test_what_the_ledger_has_not_taken_is_kept_until_it_has() -> None:
 
 
 def reporter(lines: list[str], reports: list[Report], readiness: RecordedReadiness) -> Reporter:
-    return Reporter(lines.append, reports.append, readiness, "t", "0.1", inherits_environment=False)
+    return Reporter(lines.append, LINES, reports.append, readiness, "t", "0.1", inherits_environment=False)
 
 
 def test_a_degradation_is_told_once_and_so_is_its_end() -> None:

@@ -63,6 +63,8 @@ class PosixProcesses:
         self._umask = umask
         self._table = ProcessTable()
         self._adopts: bool | None = None  # not known before the first start
+        self._nothing = -1  # /dev/null, from the first start on
+        self._marks: dict[int, bytes | None] = {}  # of children that are not identified yet
         self._leaders: dict[ProcessId, _Leader] = {}
         self._unreaped: dict[int, ProcessId] = {}
 
@@ -70,9 +72,10 @@ class PosixProcesses:
         """Who we are."""
         return self._identified(os.getpid())
 
-    def start(self, launch: Launch) -> ProcessId:
+    def start(self, launch: Launch) -> int:
         """Start it. Raises LaunchFailed when no process came to be."""
         if self._adopts is None:
+            self._nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
             self._adopts = self._table.adopt_orphans()
             _undo_inherited_signals()
         try:
@@ -80,7 +83,7 @@ class PosixProcesses:
                 launch.argv,
                 env=launch.environment,
                 cwd=launch.directory,
-                stdin=subprocess.DEVNULL,
+                stdin=self._nothing,
                 stdout=launch.output,
                 stderr=launch.output,
                 pass_fds=launch.keep,
@@ -91,11 +94,15 @@ class PosixProcesses:
             cause = error if isinstance(error, OSError | ValueError) else OSError(0, str(error))
             raise LaunchFailed(explain(cause, launch)) from None
         child.returncode = 0  # we reap it ourselves, by number; its object must not try
-        process = self._identified(child.pid)  # safe: nobody reaps it before us
         fire = launch.environment.get(FIRE_VARIABLE)
-        mark = None if fire is None else f"{FIRE_VARIABLE}={fire}".encode()
-        self._leaders[process] = _Leader(process, mark)
-        self._unreaped[process.pid] = process
+        self._marks[child.pid] = None if fire is None else f"{FIRE_VARIABLE}={fire}".encode()
+        return child.pid
+
+    def identify(self, pid: int) -> ProcessId:
+        """Who a child is that was started."""
+        process = self._identified(pid)  # safe: nobody reaps it before us
+        self._leaders[process] = _Leader(process, self._marks.pop(pid))
+        self._unreaped[pid] = process
         return process
 
     def reap(self) -> list[Ended]:

@@ -7,8 +7,10 @@ hang-up without a terminal reloads; SIGTSTP is refused, since a stopped owner ho
 import signal
 import threading
 from collections.abc import Callable
+from itertools import count
 
 from ankita_agent.app.book import Book
+from ankita_agent.app.claim import Progress, Role
 from ankita_agent.app.owner import Owner
 from ankita_agent.app.reporter import Reporter
 from ankita_agent.app.requests import Requests
@@ -16,7 +18,6 @@ from ankita_agent.app.routines import Routines
 from ankita_agent.app.runner import Runner, StopReason
 from ankita_agent.app.seat import Opened
 from ankita_agent.app.shift import LONGEST_WAIT, Shift
-from ankita_agent.app.told import words_of_owner
 from ankita_agent.app.world import Manner, World
 from ankita_agent.core.errors import Fenced, LedgerDamaged, SomeoneElseOwns
 from ankita_agent.core.instants import SECOND, Duration, Monotonic
@@ -49,7 +50,7 @@ class Agent:
         self._reporter = reporter
         self._open_ledger = open_ledger
         self._tell = reporter.tell
-        self._book = Book(reporter.tell)
+        self._book = Book(reporter.tell, reporter.lines)
         self._shift: Shift | None = None
 
     def run(self) -> int:
@@ -81,7 +82,7 @@ class Agent:
 
     def _stand_by(self) -> bool:
         claim = self._owner.claim()
-        status = "standby; the owner is " + (words_of_owner(claim) if claim else "not known yet")
+        status = "standby; the owner is " + (self._reporter.lines.owner(claim) if claim else "not known yet")
         self._tell(status)
         poke = self._world.wakeups.poke()
         over = threading.Event()
@@ -97,8 +98,11 @@ class Agent:
 
         threading.Thread(target=wait_in_the_kernel, name="standby", daemon=True).start()
         self._world.readiness.ready(status)
-        while not over.is_set():
+        for passes in count(1):
+            if over.is_set():
+                break
             self._world.readiness.progress()
+            self._owner.stamp(Progress(self._world.clock.awake(), passes, busy=False, role=Role.STANDBY))
             if self._wishes(self._world.wakeups.wait(self._longest_wait()), None):
                 self._tell("the standby ends")
                 return False
@@ -112,7 +116,7 @@ class Agent:
 
     def _refusal(self) -> SomeoneElseOwns:
         claim = self._owner.claim()
-        who = f"the owner is {words_of_owner(claim)}" if claim else "its owner has not said yet who it is"
+        who = f"the owner is {self._reporter.lines.owner(claim)}" if claim else "its owner has not said yet who it is"
         return SomeoneElseOwns(
             "another agent owns this state directory",
             fact=who,
@@ -165,7 +169,10 @@ class Agent:
             elif number == signal.SIGHUP and shift is not None:
                 shift.reload_soon()
             elif number == signal.SIGTSTP:
-                self._tell("Ctrl-Z is refused: a stopped owner would hold every routine up; Ctrl-C hands back")
+                self._tell(
+                    "Ctrl-Z is refused: a stopped agent would hold every routine up; Ctrl-C ends it "
+                    "(if the shell says Stopped: fg)"
+                )
         return reasons
 
     def _drain(self, wish: StopReason) -> None:
@@ -177,8 +184,9 @@ class Agent:
         running = sorted(self._runner.running())
         if running:
             more = "; Ctrl-C again stops them" if wish is StopReason.PERSON else ""
-            self._tell(f"no more slots are claimed here; waiting for {', '.join(running)}{more}")
+            self._tell(f"handed back: nothing more starts here; waiting for {', '.join(running)}{more}")
         self._see_to_the_end(shift, shift.stop_drain if wish is StopReason.SHUTDOWN else None)
+        self._tell("ended")
 
     def _see_to_the_end(self, shift: Shift, patience: Duration | None) -> None:
         """Wait for the running attempts; after `patience` (awake time; None: without end) stop them."""
@@ -191,11 +199,11 @@ class Agent:
                 give_up = None
             deadlines = [when - awake for when in (give_up, self._runner.deadline()) if when is not None]
             happened = self._world.wakeups.wait(Duration(max(0, min([self._longest_wait(), *deadlines]))))
-            for wish in self._wishes(happened, None):
-                if wish is StopReason.PERSON:
-                    self._runner.stop_all(StopReason.PERSON)
-                elif give_up is None:
-                    give_up = Monotonic(clock.awake() + shift.stop_drain)
+            wishes = self._wishes(happened, None)
+            if signal.SIGINT in happened.signals:  # not a hang-up: kernel and shell both send one when a window closes
+                self._runner.stop_all(StopReason.PERSON)
+            elif StopReason.SHUTDOWN in wishes and give_up is None:
+                give_up = Monotonic(clock.awake() + shift.stop_drain)
             shift.collect()
             shift.write()
             shift.show_progress()

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from ankita_agent.app.told import line_of_end, line_of_start
+from ankita_agent.app.told import Lines
 from ankita_agent.core.instants import Duration, Instant
 from ankita_agent.core.rows import End, OpenFire, Start
 from ankita_agent.ports.ledger import Ledger
@@ -11,8 +11,9 @@ from ankita_agent.ports.ledger import Ledger
 class Book:
     """Starts and ends on their way to the ledger, in order."""
 
-    def __init__(self, tell: Callable[[str], None]) -> None:
+    def __init__(self, tell: Callable[[str], None], lines: Lines) -> None:
         self._tell = tell
+        self._lines = lines
         self._starts: list[Start] = []
         self._ends: list[End] = []
         self._open: dict[int, tuple[str, Instant | None]] = {}
@@ -21,12 +22,12 @@ class Book:
         """An attempt of the routine's slot has a process."""
         self._open[start.fire] = (routine, start.started_at)
         self._starts.append(start)
-        self._tell(line_of_start(start, routine, Duration(max(0, start.started_at - slot))))
+        self._tell(self._lines.started(start, routine, Duration(max(0, start.started_at - slot))))
 
     def adopted(self, fire: OpenFire) -> None:
         """An attempt of a dead agent is ours to watch."""
         self._open[fire.fire] = (fire.routine, fire.started_at)
-        self._tell(f"{fire.routine}: fire {fire.fire} outlived its agent and is watched to its end")
+        self._tell(self._lines.adopted(fire))
 
     def ended(self, end: End, routine: str | None = None) -> str:
         """A fire is over; returns its routine."""
@@ -34,7 +35,7 @@ class Book:
         name = known or "an unknown routine"
         took = None if started is None else Duration(max(0, end.ended_at - started))
         self._ends.append(end)
-        self._tell(line_of_end(end, name, took))
+        self._tell(self._lines.ended(end, name, took))
         return name
 
     def write(self, ledger: Ledger) -> None:

@@ -6,6 +6,7 @@ A file that is torn, garbage or of another version reads as None, never as an er
 
 import json
 from dataclasses import asdict, dataclass, replace
+from enum import StrEnum
 from typing import Any, Final
 
 from ankita_agent.core.instants import Instant, Monotonic, format_instant, parse_instant
@@ -44,6 +45,14 @@ class ClaimCard:
     since: Instant
 
 
+class Role(StrEnum):
+    """What an agent process is doing."""
+
+    STANDBY = "standby"
+    OWNER = "owner"
+    STOPPING = "stopping"  # owns no more, and sees its running attempts to their end
+
+
 @dataclass(frozen=True, slots=True)
 class Progress:
     """The last pass that finished in order, on the clock that stands still in sleep; `busy` with work in hand.
@@ -55,6 +64,7 @@ class Progress:
     awake: Monotonic
     passes: int
     busy: bool
+    role: Role
     trouble: str = ""
 
 
@@ -97,7 +107,7 @@ def read_life(content: bytes) -> tuple[Card | None, Progress | None]:
     found = _document(content[PROGRESS_AT:])
     try:
         awake, passes = Monotonic(int(found["awake"])), int(found["passes"])
-        progress = Progress(awake, passes, bool(found["busy"]), str(found["trouble"]))
+        progress = Progress(awake, passes, bool(found["busy"]), Role(found["role"]), str(found["trouble"]))
     except (KeyError, TypeError, ValueError):
         progress = None
     return card, progress

@@ -262,7 +262,7 @@ class Desk:
             self._timekeeper.absences.clear()  # every slot in them has its row now
 
     def _start(self, batch: Batch, fires: list[int | None], unsure: str) -> Served:
-        starts: list[tuple[Start, str, Instant]] = []
+        names: dict[int, str] = {}
         ends: list[tuple[End, str]] = []
         for (claim, plan, reservation, missed), fire in zip(batch.orders, fires, strict=True):
             if fire is None:  # fired before, by whoever owned then: never again
@@ -283,12 +283,12 @@ class Desk:
                 last_success=self.last_success.get(plan.name),
                 missed=missed,
             )
-            result = self._runner.launch(order, reservation)
-            if isinstance(result, Start):
-                self._slots[fire] = claim.slot
-                starts.append((result, plan.name, claim.slot))
+            end = self._runner.launch(order, reservation)
+            if end is None:
+                names[fire], self._slots[fire] = plan.name, claim.slot
             else:
-                ends.append((result, plan.name))
+                ends.append((end, plan.name))
+        starts = ((start, names[start.fire], self._slots[start.fire]) for start in self._runner.launched())
         return Served(tuple(starts), tuple(ends), tuple(batch.entries), batch.requests_left, batch.hindrance)
 
 

@@ -7,7 +7,7 @@ its progress is older than 120 s of awake time; else *busy* or *idle*.
 from dataclasses import dataclass
 from enum import StrEnum
 
-from ankita_agent.app.claim import PROGRESS_AT, Card, ClaimCard, Progress, read_claim, read_life
+from ankita_agent.app.claim import PROGRESS_AT, Card, ClaimCard, Progress, Role, read_claim, read_life
 from ankita_agent.app.owner import CLAIM, LIFE, OWN
 from ankita_agent.app.report import Report, read_report
 from ankita_agent.core.instants import SECOND, Duration, Monotonic
@@ -39,14 +39,18 @@ class OwnerSeen:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """Everything that can be seen of the agents of a state directory."""
+    """Everything that can be seen of the agents of a state directory.
+
+    `stopping` are pids of agents that gave ownership back and wait for their running attempts.
+    """
 
     owner: OwnerSeen | None
     standbys: int
+    stopping: tuple[int, ...]
     report: Report | None
 
 
-NOBODY = Seen(None, 0, None)
+NOBODY = Seen(None, 0, (), None)
 
 
 def look(files: Files, state: Descriptor, processes: Processes, awake: Monotonic) -> Seen:
@@ -62,11 +66,18 @@ def look(files: Files, state: Descriptor, processes: Processes, awake: Monotonic
     finally:
         files.close(own)
     owner = None if claim is None else _owner(claim, cards, processes, awake)
-    others = [card for card, _ in cards if owner is None or card.token != owner.claim.card.token]
-    standbys = sum(processes.observe(card.process) in (Observed.RUNNING, Observed.STOPPED) for card in others)
+    others = [
+        (card.process.pid, progress.role)
+        for card, progress in cards
+        if progress is not None
+        and (owner is None or card.token != owner.claim.card.token)
+        and processes.observe(card.process) in (Observed.RUNNING, Observed.STOPPED)
+    ]
+    standbys = sum(role is Role.STANDBY for _, role in others)
+    stopping = tuple(pid for pid, role in others if role is Role.STOPPING)
     if owner is None or (report is not None and report.token != owner.claim.card.token):
         report = None
-    return Seen(owner, standbys, report)
+    return Seen(owner, standbys, stopping, report)
 
 
 def _owner(

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ankita_agent.app.inspection import OwnerSeen, Seen
-from ankita_agent.core.health import describe, health_of
+from ankita_agent.core.health import health_of
 from ankita_agent.core.instants import MINUTE, Duration, Instant, format_instant, in_seconds
 from ankita_agent.core.outcomes import Health
 from ankita_agent.core.rows import HistoryRow, InForce, RoutineSummary
@@ -39,10 +39,15 @@ def status_document(
     summaries: Sequence[RoutineSummary],
     now: Instant,
     problem: str | None,
+    refused: str,
 ) -> Document:
-    """The document of `status --json`; `problem` is what keeps the ledger from being read, None when nothing."""
+    """The document of `status --json`.
+
+    `problem` is what keeps the ledger from being read, None when nothing; `refused` why a start would refuse
+    the file of routines, for when no owner says so, empty when it would not.
+    """
     report = seen.report
-    error = report.config.error if report else ""
+    error = report.config.error if report else refused
     just_woke = report is not None and report.woke_at is not None and now - report.woke_at < JUST_WOKE
     degraded = list(report.degraded) if report else []
     trouble = seen.owner.trouble if seen.owner else ""
@@ -60,9 +65,13 @@ def status_document(
         },
         "owner": None if seen.owner is None else _owner_document(seen.owner),
         "standbys": seen.standbys,
+        "stopping": list(seen.stopping),
+        "inherits_environment": report is not None and report.inherits_environment,
         "degraded": degraded,
         "service": {"manager": None, "installed": False, "enabled": False, "active": False},
-        "routines": [_routine_document(summary, now, just_woke=just_woke) for summary in summaries],
+        "routines": [
+            _routine_document(summary, now, just_woke=just_woke, owned=seen.owner is not None) for summary in summaries
+        ],
     }
 
 
@@ -102,13 +111,17 @@ def next_document(plans: Sequence[tuple[str, Timetable, bool]], after: Instant, 
     ]
 
 
-def next_slot_of(summary: RoutineSummary, now: Instant) -> Instant | None:
-    """The routine's first slot after now that has no row yet; None when it has none or is disabled."""
+def next_slot_of(summary: RoutineSummary, now: Instant, *, owned: bool) -> Instant | None:
+    """The routine's first slot that has no row yet; None when it has none or is disabled.
+
+    While somebody owns, it may lie before now: it waits for its jitter, the settle time, its turn or room.
+    """
     account = summary.account
     if not account.in_force.enabled:
         return None
     timetable = timetable_of(account.in_force)
-    return None if timetable is None else timetable.next_after(max(now, account.accounted_until))
+    mark = account.accounted_until if owned else max(now, account.accounted_until)
+    return None if timetable is None else timetable.next_after(mark)
 
 
 def _stale_after(routine: InForce) -> Duration | None:
@@ -129,10 +142,10 @@ def _owner_document(owner: OwnerSeen) -> Document:
     }
 
 
-def _routine_document(summary: RoutineSummary, now: Instant, *, just_woke: bool) -> Document:
+def _routine_document(summary: RoutineSummary, now: Instant, *, just_woke: bool, owned: bool) -> Document:
     account, last = summary.account, summary.last
     health, reason = health_of(summary, _stale_after(account.in_force), now, just_woke=just_woke)
-    slot = next_slot_of(summary, now)
+    slot = next_slot_of(summary, now, owned=owned)
     return {
         "name": account.in_force.routine,
         "health": health.value,
@@ -182,21 +195,22 @@ def _row_document(row: HistoryRow) -> Document:
     }
 
 
-def list_document(summaries: Sequence[RoutineSummary], now: Instant) -> list[Document]:
+def list_document(summaries: Sequence[RoutineSummary], now: Instant, *, owned: bool) -> list[Document]:
     """The document of `list --json`, what comes next first, what never comes last."""
-    found = [(next_slot_of(summary, now), summary) for summary in summaries]
+    found = [(next_slot_of(summary, now, owned=owned), summary) for summary in summaries]
     found.sort(key=lambda entry: (entry[0] is None, entry[0] or 0))
     return [_list_row(summary, slot) for slot, summary in found]
 
 
 def _list_row(summary: RoutineSummary, slot: Instant | None) -> Document:
     known, last = summary.account.in_force, summary.last
-    outcome = None if last is None else describe(last)
     return {
         "name": known.routine,
         "next_slot": None if slot is None else format_instant(slot),
         "last_slot": None if last is None else format_instant(last.slot),
-        "outcome": "running" if summary.running is not None else outcome,
+        "outcome": None if last is None or last.outcome is None else last.outcome.value,
+        "reason": None if last is None or last.reason is None else last.reason.value,
+        "running": summary.running is not None,
         "schedule": known.schedule,
         "timezone": known.timezone,
         "enabled": known.enabled,

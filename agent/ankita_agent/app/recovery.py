@@ -5,7 +5,7 @@ its life file's lock is free it is dead: if the attempt still lives it is adopte
 kept, its end unknown), otherwise the fire is lost. tests/unit/test_recovery.py holds it.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from ankita_agent.app.requests import Request
 from ankita_agent.core.instants import DAY, Duration, Instant
@@ -23,11 +23,13 @@ class OpenFires:
     def __init__(
         self,
         lives: Callable[[str], bool],
+        still_open: Callable[[], Collection[int]],
         processes: Processes,
         adopt: Callable[[OpenFire, Duration | None], None],
         adopted: Callable[[OpenFire], None],
     ) -> None:
         self._lives = lives
+        self._still_open = still_open
         self._processes = processes
         self._adopt = adopt
         self._adopted = adopted
@@ -44,11 +46,13 @@ class OpenFires:
 
     def settle(self, plans: Mapping[str, Plan], now: Instant) -> list[tuple[OpenFire, End]]:
         """The ends of those whose agent is dead now; a living attempt is adopted instead."""
+        living = {fire.token for fire in self._theirs if self._lives(fire.token)}
+        still_theirs = [fire for fire in self._theirs if fire.token in living]
+        # asked after the look at who lives: what an agent recorded before it ended in good order counts
+        still_open = self._still_open() if len(still_theirs) < len(self._theirs) else ()
         ended = []
-        still_theirs = []
         for fire in self._theirs:
-            if self._lives(fire.token):
-                still_theirs.append(fire)
+            if fire.token in living or fire.fire not in still_open:
                 continue
             reason = self._reason_of_loss(fire)
             if reason is None:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from ankita_agent.app.dues import Dues
 from ankita_agent.app.report import ConfigState, Report, WaitingRoutine
+from ankita_agent.app.told import Lines
 from ankita_agent.core.instants import Instant
 from ankita_agent.ports.readiness import Readiness
 
@@ -14,6 +15,7 @@ class Reporter:
     def __init__(
         self,
         tell: Callable[[str], None],
+        lines: Lines,
         publish: Callable[[Report], None],
         readiness: Readiness,
         token: str,
@@ -22,6 +24,7 @@ class Reporter:
         inherits_environment: bool,
     ) -> None:
         self.tell = tell
+        self.lines = lines
         self._publish = publish
         self._readiness = readiness
         self._token = token
@@ -32,11 +35,12 @@ class Reporter:
         self._published: Report | None = None
         self._status = ""
 
-    def degrade(self, what: str, reason: str) -> None:
-        """Something is not as it should be, until `mend`; told when it is new or reads differently."""
+    def degrade(self, what: str, reason: str, *, told: bool = False) -> None:
+        """Something is not as it should be, until `mend`; told when it is new, unless it has been `told`."""
         if self._degraded.get(what) != reason:
             self._degraded[what] = reason
-            self.tell(f"degraded: {reason}")
+            if not told:
+                self.tell(f"degraded: {reason}")
 
     def mend(self, what: str) -> None:
         """That is well again."""

@@ -65,6 +65,10 @@ class Requests:
                 found.append(request)
         return sorted(found, key=lambda request: (request.slot, request.id))
 
+    def holds(self, request: str) -> bool:
+        """Whether nobody has taken it up or away."""
+        return request + _SUFFIX in self._files.names(self._directory)
+
     def withdraw(self, request: str) -> bool:
         """Take a request away; False when it was not there any more."""
         return self._files.unlink(self._directory, request + _SUFFIX)

@@ -119,7 +119,7 @@ class Routines:
     ) -> None:
         self._source, self._last_good, self._parse, self._clock = source, last_good, parse, clock
         self._loaded: Loaded | None = None
-        self._digest: str | None = None
+        self._content: bytes | None = None  # of the file that `_loaded` came from
 
     def start(self) -> Loaded:
         """Load for the first time.
@@ -145,7 +145,7 @@ class Routines:
         seen = self._source.read()
         if isinstance(seen, Absent) and current.standing is Standing.ABSENT:
             return self._settle(replace(current, directories=seen.watch), seen)
-        if isinstance(seen, Found) and seen.digest == self._digest and not current.unkept:
+        if isinstance(seen, Found) and seen.content == self._content and not current.unkept:
             return self._settle(replace(current, directories=seen.watch, changes=Changes()), seen)
         return self._settle(self._judged(seen, current), seen)
 
@@ -180,7 +180,7 @@ class Routines:
         return Loaded(NO_ROUTINES, Standing.ABSENT, self._source.path, seen.watch, aside=aside)
 
     def _settle(self, loaded: Loaded, seen: Found | Absent | Unusable | None) -> Loaded:
-        self._digest = seen.digest if isinstance(seen, Found) else None
+        self._content = seen.content if isinstance(seen, Found) else None
         self._loaded = loaded
         return loaded
 

@@ -11,12 +11,13 @@ tests/unit/test_runner.py holds it on fakes, tests/real/test_attempts.py on real
 
 import signal
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, assert_never
 
 from ankita_agent.app.attempt import SOONEST_LOOK, Order, Reservation, RunningAttempt, Surroundings
 from ankita_agent.core.errors import CannotWriteState
-from ankita_agent.core.instants import SECOND, Duration, Monotonic
+from ankita_agent.core.instants import SECOND, Duration, Instant, Monotonic
 from ankita_agent.core.outcomes import Outcome, Reason
 from ankita_agent.core.rows import End, OpenFire, Start
 from ankita_agent.core.supervise import Effect, Event, Phase, StopReason, advance, judge_end, outcome_of_stop
@@ -35,6 +36,18 @@ KILL_AGAIN: Final = Duration(5 * SECOND)
 
 ADOPTED_KILL_AFTER: Final = Duration(10 * SECOND)
 """`kill_after` of an attempt whose routine's word for it died with its agent."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Launched:
+    """An attempt with a process that is not identified yet."""
+
+    order: Order
+    reservation: Reservation
+    output: Output
+    pid: int
+    at: Instant
+    awake: Monotonic
 
 
 class Runner:
@@ -57,6 +70,7 @@ class Runner:
         self._surroundings = surroundings
         self._attempts: dict[int, RunningAttempt] = {}
         self._running: dict[str, RunningAttempt] = {}
+        self._launched: list[_Launched] = []
         self._ends: list[End] = []
 
     # -- starting
@@ -86,16 +100,16 @@ class Runner:
         """Give back a reservation that no launch used."""
         self._files.close(reservation.descriptor)
 
-    def launch(self, order: Order, reservation: Reservation) -> Start | End:
+    def launch(self, order: Order, reservation: Reservation) -> End | None:
         """Start the attempt of a claimed fire; an End, `failed(spawn)`, when no process came to be.
 
-        Uses up the reservation either way. The attempt inherits the lock, so it outlives this agent.
+        Uses up the reservation either way. The attempt inherits the lock, so it outlives this agent. `launched`
+        must follow, for all that were launched together, before anything else is asked.
         """
-        routine = order.routine
         try:
             output = self._open_output(order)
             try:
-                process = self._processes.start(self._surroundings.launch_of(order, output, reservation))
+                pid = self._processes.start(self._surroundings.launch_of(order, output, reservation))
             except LaunchFailed:
                 self._outputs.discard(output)
                 raise
@@ -103,12 +117,23 @@ class Runner:
             self.release(reservation)
             now = self._clock.now()
             return End(order.fire, Outcome.FAILED, Reason.SPAWN, now, detail=str(failure))
-        awake = self._clock.awake()
+        moment = (self._clock.now(), self._clock.awake())
+        self._launched.append(_Launched(order, reservation, output, pid, *moment))
+        return None
+
+    def launched(self) -> list[Start]:
+        """The starts of what was launched since the last call; from here on those attempts are watched."""
+        launched, self._launched = self._launched, []
+        return [self._watch(each) for each in launched]
+
+    def _watch(self, launched: "_Launched") -> Start:
+        order, output, awake = launched.order, launched.output, launched.awake
+        routine = order.routine
         attempt = RunningAttempt(
             routine=routine.name,
             fire=order.fire,
-            process=process,
-            started_at=self._clock.now(),
+            process=self._processes.identify(launched.pid),
+            started_at=launched.at,
             attempt=order.attempt,
             log=output.log,
             adopted=False,
@@ -118,12 +143,12 @@ class Runner:
             quiet_output=routine.quiet_output,
             keep_logs=routine.keep_logs,
             output=output,
-            reservation=reservation,
+            reservation=launched.reservation,
             deadline=None if routine.timeout is None else Monotonic(awake + routine.timeout),
             next_look=Monotonic(awake + SOONEST_LOOK),
         )
         self._add(attempt)
-        return Start(order.fire, process, attempt.started_at, order.attempt, output.log)
+        return Start(order.fire, attempt.process, attempt.started_at, order.attempt, output.log)
 
     def adopt(self, fire: OpenFire, timeout: Duration | None) -> None:
         """Look after a living attempt that a dead agent started, until it ends; its status cannot be known.

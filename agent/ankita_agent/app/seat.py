@@ -18,7 +18,7 @@ from ankita_agent.app.recovery import (
     written_off,
 )
 from ankita_agent.app.timekeeping import LEAP, Timekeeper
-from ankita_agent.app.told import line_of_entry, line_of_lost
+from ankita_agent.app.told import Lines
 from ankita_agent.core.instants import Instant
 from ankita_agent.core.jitter import delay_of
 from ankita_agent.core.outcomes import Reason, Trigger
@@ -78,6 +78,7 @@ class Seat:
         token: str,
         machine: str,
         tell: Callable[[str], None],
+        lines: Lines,
     ) -> None:
         self._ledger = ledger
         self._term = term
@@ -88,6 +89,7 @@ class Seat:
         self._token = token
         self._machine = machine
         self._tell = tell
+        self._lines = lines
         self.plans: dict[str, Plan] = {}
 
     def take_over(self, file: RoutineFile) -> None:
@@ -99,7 +101,7 @@ class Seat:
             for since, until, reason in away:
                 self._timekeeper.be_absent(since, reason, until)
             if previous.seen_until > reading.now + LEAP:
-                self._timekeeper.doubt()
+                self._timekeeper.doubt(previous.seen_until)
         self._timekeeper.restart_settling()
         self._open_fires.take(self._ledger.open_fires())
         summaries = self._ledger.summaries()
@@ -149,7 +151,7 @@ class Seat:
             return []
         self._ledger.record((), [end for _, end in ended])
         for fire, end in ended:
-            self._tell(line_of_lost(fire))
+            self._tell(self._lines.lost(fire))
             plan = self.plans.get(fire.routine)
             # only what is proven gone; and what is lost twice may be what kills its agent
             again = end.reason is Reason.OWNER_KILLED and fire.trigger is not Trigger.RETRY
@@ -175,7 +177,7 @@ class Seat:
         if entries:
             self._ledger.settle_pass(self._term.number, now, (), entries, accounted)
             for entry in entries:
-                self._tell(line_of_entry(entry))
+                self._tell(self._lines.without_fire(entry))
 
     def _write_off(self, now: Instant) -> None:
         entries = []
@@ -188,4 +190,4 @@ class Seat:
             accounted = {entry.routine: now for entry in entries}
             self._ledger.settle_pass(self._term.number, now, (), entries, accounted)
             for entry in entries:
-                self._tell(line_of_entry(entry))
+                self._tell(self._lines.without_fire(entry))

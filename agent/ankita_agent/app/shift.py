@@ -10,7 +10,7 @@ record, and goes on when that is mended.
 from collections.abc import Callable
 
 from ankita_agent.app.book import Book
-from ankita_agent.app.claim import Progress
+from ankita_agent.app.claim import Progress, Role
 from ankita_agent.app.desk import Desk, Served
 from ankita_agent.app.owner import Owner
 from ankita_agent.app.recovery import OpenFires
@@ -20,7 +20,6 @@ from ankita_agent.app.routines import Loaded, Routines
 from ankita_agent.app.runner import Runner
 from ankita_agent.app.seat import Opened, Seat, begin_term
 from ankita_agent.app.timekeeping import Timekeeper
-from ankita_agent.app.told import line_of_entry
 from ankita_agent.app.world import Manner, World
 from ankita_agent.core.durations import approximate
 from ankita_agent.core.errors import AnkitaError, LedgerDamaged, LedgerUnavailable
@@ -73,12 +72,12 @@ class Shift:
         self._book = book
         self._ledger = opened.ledger
         self._passes = 0
+        self._role = Role.OWNER
         self._reload_at: Monotonic | None = None
         self._changed_at: Monotonic | None = None
         self._look_for_requests = True
         self._failed_at: Instant | None = None
         self._retry_after = Duration(SECOND)
-        self._clock_ok = True
         self._told = ""
         self._directories: tuple[str, ...] = ()
         self._pruned_at: Monotonic | None = None
@@ -92,7 +91,7 @@ class Shift:
         self._file = loaded.file
         self._timekeeper.settle_time = loaded.file.agent.settle
         self._desk = Desk(self._ledger, term.number, runner, requests, self._timekeeper, process.boot, owner.check)
-        self._open_fires = OpenFires(owner.lives, world.processes, runner.adopt, book.adopted)
+        self._open_fires = OpenFires(owner.lives, self._open_now, world.processes, runner.adopt, book.adopted)
         self._seat = Seat(
             self._ledger,
             term,
@@ -103,6 +102,7 @@ class Shift:
             owner.token,
             manner.machine,
             self._tell,
+            reporter.lines,
         )
         self._seat.take_over(loaded.file)
         self._watching = {REQUESTS: world.wakeups.watch(REQUESTS, manner.requests_directory)}
@@ -117,6 +117,9 @@ class Shift:
             self.hand_back()
             self.close()
             raise
+
+    def _open_now(self) -> set[int]:
+        return {fire.fire for fire in self._ledger.open_fires()}
 
     @property
     def stop_drain(self) -> Duration:
@@ -196,6 +199,8 @@ class Shift:
         except (LedgerUnavailable, LedgerDamaged) as fault:
             self._reporter.degrade("ledger", f"the end of the term is not recorded: {fault.fact or fault.what}")
         self._owner.release()
+        self._role = Role.STOPPING
+        self.show_progress()
 
     def close(self) -> None:
         """Let go of the ledger."""
@@ -206,7 +211,7 @@ class Shift:
         self._world.readiness.progress()
         self._passes += 1
         awake, busy = self._world.clock.awake(), bool(self._runner.running())
-        progress = Progress(awake, self._passes, busy, self._reporter.trouble)
+        progress = Progress(awake, self._passes, busy, self._role, self._reporter.trouble)
         try:
             self._owner.stamp(progress)
         except OSError:  # a broken disk; the ping has been given
@@ -249,7 +254,7 @@ class Shift:
         else:
             self._reporter.mend("starts")
         for entry in served.entries:
-            self._tell(line_of_entry(entry))
+            self._tell(self._reporter.lines.without_fire(entry))
         for start, routine, slot in served.starts:
             self._book.started(start, routine, slot)
         for end, routine in served.ends:
@@ -269,14 +274,12 @@ class Shift:
             self._tell("the machine slept; looking at what passed")
         if abs(noticed.stepped) >= SECOND:
             self._tell(f"the clock was set by {approximate(noticed.stepped)}")
-        believed = self._timekeeper.held is None
-        if not believed:
+        if self._timekeeper.held is not None:
             self._reporter.degrade("clock", "the clock leapt, so nothing fires until it has stood for 10 minutes")
-        elif not self._clock_ok:
+        else:
             self._reporter.mend("clock")
-        if noticed.lowered or (believed and not self._clock_ok):
+        if noticed.lowered:
             self._lower_marks()
-        self._clock_ok = believed
 
     def _lower_marks(self) -> None:
         try:
@@ -309,9 +312,9 @@ class Shift:
             self._tell(loaded.told)
         self._reporter.configured(loaded.path, loaded.error)
         if loaded.error:
-            self._reporter.degrade("config", loaded.error)
+            self._reporter.degrade("routines.yaml", loaded.error, told=True)
         else:
-            self._reporter.mend("config")
+            self._reporter.mend("routines.yaml")
         if loaded.directories != self._directories:
             self._world.wakeups.forget(CONFIG)
             self._directories = loaded.directories

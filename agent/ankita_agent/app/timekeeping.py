@@ -7,7 +7,7 @@ only late.
 The rule: a sleep and a step forward of up to three hours are absences, and catch-up decides. A step back of up
 to three hours changes nothing: the rows decide, nothing fires twice. A step back beyond that lowers the marks.
 A step forward beyond that is not believed until the clock has stood for ten minutes: until then nothing is
-claimed and nothing recorded, so that a clock that comes back finds everything as it was.
+claimed and nothing recorded, so that a clock that comes back finds everything as it was: no mark is lowered then.
 
 tests/unit/test_timekeeping.py holds it. Source: cronie's classes of clock jumps (cron.c), clock_gettime(2).
 """
@@ -59,6 +59,7 @@ class Timekeeper:
         self._settled_at = self.reading.awake
         self._held_until: Monotonic | None = None
         self._leapt_from = self.reading.now
+        self._known: Instant | None = None
         self.absences: list[Absence] = []
         self.woke_at: Instant | None = None
 
@@ -77,17 +78,18 @@ class Timekeeper:
         if stepped > LEAP:
             self._hold(before.now)
         elif stepped < -LEAP:
+            undone = self._held_until is not None and self.reading.now >= self._leapt_from - LEAP
             self._held_until = None
-            self.absences.clear()
-            return Noticed(slept > _NAP, lowered=True, stepped=stepped)
+            if not undone:
+                self.absences.clear()
+                return Noticed(slept > _NAP, lowered=True, stepped=stepped)
         elif stepped > PROMPT:
             self.be_absent(before.now, Reason.CLOCK)
         if slept > _NAP:
             self.woke_at = self.reading.now
             self.restart_settling()
             self.be_absent(before.now, Reason.ASLEEP)
-        self._believe()
-        return Noticed(slept > _NAP, stepped=stepped)
+        return Noticed(slept > _NAP, lowered=self._believe(), stepped=stepped)
 
     def be_absent(self, since: Instant, reason: Reason, until: Instant | None = None) -> None:
         """Note that no owner could fire from `since` until now; a moment too short to matter is not noted."""
@@ -101,10 +103,11 @@ class Timekeeper:
             self.absences = [absence for absence in self.absences if absence.reason is not Reason.LEDGER]
             self.be_absent(since, Reason.LEDGER)
 
-    def doubt(self) -> None:
-        """Do not believe the clock until it has stood: it shows a time from before the last rows were written."""
+    def doubt(self, known: Instant) -> None:
+        """Do not believe the clock until it has stood: it shows a time from before `known`, which has rows."""
         self._held_until = Monotonic(self.reading.awake + STAND)
         self._leapt_from = self.reading.now
+        self._known = known
 
     def restart_settling(self) -> None:
         """Begin the settle time: after a start and after a wake-up, before anything is caught up."""
@@ -128,7 +131,10 @@ class Timekeeper:
             self._leapt_from = leapt_from
         self._held_until = Monotonic(self.reading.awake + STAND)
 
-    def _believe(self) -> None:
-        if self._held_until is not None and self.reading.awake >= self._held_until:
-            self._held_until = None
-            self.be_absent(self._leapt_from, Reason.CLOCK)
+    def _believe(self) -> bool:
+        """End the hold when the clock has stood; whether it stands before what has rows, so that marks must fall."""
+        if self._held_until is None or self.reading.awake < self._held_until:
+            return False
+        self._held_until = None
+        self.be_absent(self._leapt_from, Reason.CLOCK)
+        return self._known is not None and self._known > self.reading.now + LEAP

@@ -5,21 +5,19 @@ import os
 import click
 
 from ankita_agent.app.queries import Document, history_document
+from ankita_agent.cli.names import no_such_routine
 from ankita_agent.cli.output import json_option, local_time, print_json, print_table
-from ankita_agent.cli.status import no_such_routine
 from ankita_agent.core.durations import approximate
-from ankita_agent.core.instants import SECOND
+from ankita_agent.core.instants import SECOND, parse_instant
 from ankita_agent.wiring import find_this_user, looking
 
 
 @click.command("history")
 @click.argument("routine", required=False)
-@click.option(
-    "--count", "-n", type=click.IntRange(1, 1_000_000), default=50, show_default=True, help="How many rows."
-)
+@click.option("--count", "-n", type=click.IntRange(1, 1_000_000), default=50, show_default=True, help="How many rows.")
 @json_option
 def command(routine: str | None, count: int, as_json: bool) -> int:
-    """How slots ended, newest first: a row for each fire, and for each slot or stretch of slots without one.
+    """How slots ended, newest first: a row for each run, and for each slot or stretch of slots without one.
 
     \b
     Example:
@@ -37,22 +35,28 @@ def command(routine: str | None, count: int, as_json: bool) -> int:
     if as_json:
         print_json(document)
     elif document:
-        print_table(
-            ["SLOT", "ROUTINE", "OUTCOME", "LATE", "TOOK", "FIRE"],
-            [_row(row) for row in document],
-        )
+        heads = ["SLOT", "LATE", "TOOK", "RUN", "ROUTINE", "OUTCOME"]
+        print_table(heads, [_row(row) for row in document])
     else:
         click.echo("nothing has been recorded yet", err=True)
     return 0
 
 
 def _row(row: Document) -> list[str]:
-    from ankita_agent.core.instants import parse_instant
+    took = "-"
+    if row["started_at"] and row["ended_at"]:
+        took = approximate(parse_instant(row["ended_at"]) - parse_instant(row["started_at"]))
+    late = "-" if row["late_s"] is None else approximate(int(row["late_s"] * SECOND))
+    return [local_time(row["slot"]), late, took, str(row["fire"]), row["routine"], _outcome(row)]
 
-    outcome = row["outcome"] or "running"
+
+def _outcome(row: Document) -> str:
+    outcome: str = (row["outcome"] or "running").replace("_", " ")
     if row["exit_code"]:
         outcome += f" (exit status {row['exit_code']})"
-    elif row["reason"] and row["outcome"] != "succeeded":
+    elif row["blocked_by"]:
+        outcome += f" (overlap with run {row['blocked_by']})"
+    elif row["reason"] and row["reason"] != "timeout":
         outcome += f" ({row['reason'].replace('_', ' ')})"
     if row["quiet"]:
         outcome += ", quiet"
@@ -60,8 +64,4 @@ def _row(row: Document) -> list[str]:
         outcome += f", {row['count']} slots until {local_time(row['until'])}"
     if row["trigger"] != "schedule":
         outcome += f" [{row['trigger'].replace('_', ' ')}]"
-    took = "-"
-    if row["started_at"] and row["ended_at"]:
-        took = approximate(parse_instant(row["ended_at"]) - parse_instant(row["started_at"]))
-    late = "-" if row["late_s"] is None else approximate(int(row["late_s"] * SECOND))
-    return [local_time(row["slot"]), row["routine"], outcome, late, took, str(row["fire"])]
+    return outcome

@@ -4,11 +4,11 @@ import os
 
 import click
 
-from ankita_agent.app.queries import list_document
-from ankita_agent.cli.output import json_option, local_time, print_json, print_table
-from ankita_agent.core.durations import approximate
-from ankita_agent.core.instants import SECOND, parse_instant
-from ankita_agent.wiring import find_this_user, looking
+from ankita_agent.app.inspection import look
+from ankita_agent.app.queries import Document, list_document
+from ankita_agent.cli.output import json_option, near_time, print_json, print_table, time_left
+from ankita_agent.core.errors import BadConfiguration
+from ankita_agent.wiring import Outlook, ThisUser, find_this_user, look_at_processes, looking, read_routines
 
 
 @click.command("list")
@@ -16,38 +16,66 @@ from ankita_agent.wiring import find_this_user, looking
 def command(as_json: bool) -> int:
     """All routines: when they run next, how long that is, how the last slot ended.
 
+    Times are the machine's; `next` shows them in the zone of each routine.
+
     \b
     Example:
       ankita-agent list
     """
-    with looking(find_this_user(dict(os.environ)).places) as outlook:
+    user = find_this_user(dict(os.environ))
+    with looking(user.places) as outlook:
         if outlook.problem:
             click.echo(outlook.problem, err=True)
-        now = outlook.clock.now()
-        document = list_document(outlook.ledger.summaries() if outlook.ledger else [], now)
+        now, owned = outlook.clock.now(), _owned(outlook)
+        document = list_document(outlook.ledger.summaries() if outlook.ledger else [], now, owned=owned)
     if as_json:
         print_json(document)
         return 0
-    if not document:
-        click.echo(
-            "no routine is in force; write some in routines.yaml and start: ankita-agent run", err=True
-        )
-        return 0
-    rows = []
-    for routine in document:
-        left = "-"
-        if routine["next_slot"] is not None:
-            span = parse_instant(routine["next_slot"]) - now
-            left = approximate(span - span % SECOND)
-        rows.append(
+    if not owned:
+        click.echo(_without_owner(user, bool(document)), err=True)
+    elif not document:
+        click.echo(f"no routine is in force; write some: {user.places.routines}", err=True)
+    if document:
+        rows = [
             [
-                local_time(routine["next_slot"]),
-                left,
-                local_time(routine["last_slot"]),
-                routine["outcome"] or "-",
+                near_time(routine["next_slot"], now) if routine["enabled"] else "disabled",
+                time_left(routine["next_slot"], now),
+                near_time(routine["last_slot"], now),
+                _outcome(routine),
                 routine["name"],
-                routine["schedule"] + ("" if routine["enabled"] else " (disabled)"),
+                routine["schedule"],
             ]
-        )
-    print_table(["NEXT", "LEFT", "LAST", "OUTCOME", "ROUTINE", "SCHEDULE"], rows)
+            for routine in document
+        ]
+        print_table(["NEXT", "LEFT", "LAST", "OUTCOME", "ROUTINE", "SCHEDULE"], rows)
     return 0
+
+
+def _owned(outlook: Outlook) -> bool:
+    if outlook.state is None:
+        return False
+    return look(outlook.files, outlook.state, look_at_processes(), outlook.clock.awake()).owner is not None
+
+
+def _outcome(routine: Document) -> str:
+    if routine["running"]:
+        return "running"
+    if routine["outcome"] is None:
+        return "-"
+    outcome = routine["outcome"].replace("_", " ")
+    reason = (routine["reason"] or "").replace("_", " ")
+    return outcome if reason in ("", "timeout", "exit status") else f"{outcome} ({reason})"
+
+
+def _without_owner(user: ThisUser, known: bool) -> str:
+    """What to know of the list while nobody owns: nothing of it fires, and what the file would add."""
+    start = "start it: ankita-agent run"
+    try:
+        written = len(read_routines(user))
+    except BadConfiguration as fault:
+        return str(fault)
+    if known:
+        return f"no agent runs, so nothing of this fires; {start}"
+    if not written:
+        return f"there is no routine yet; write some: {user.places.routines}"
+    return f"no agent runs; {user.places.routines} has {written} for it (see: ankita-agent next); {start}"

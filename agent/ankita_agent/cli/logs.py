@@ -6,85 +6,90 @@ import time
 
 import click
 
-from ankita_agent.cli.output import local_time_of
-from ankita_agent.cli.status import no_such_routine
-from ankita_agent.core.errors import NoSuchRoutine, WrongUse
+from ankita_agent.cli.names import no_such_routine
+from ankita_agent.cli.output import local_time
 from ankita_agent.core.health import describe
 from ankita_agent.core.rows import HistoryRow
 from ankita_agent.ports.ledger import LedgerReader
-from ankita_agent.wiring import Outlook, find_this_user, look_at_outputs, looking
+from ankita_agent.wiring import Outlook, ThisUser, find_this_user, look_at_outputs, looking
 
 _LOOK_EVERY = 0.2  # seconds between two looks at an output that is followed
+_NOTHING_TO_SHOW = 1
 
 
 @click.command("logs")
 @click.argument("routine")
-@click.option("--fire", type=int, help="The fire with this number instead of the newest.")
-@click.option(
-    "--lines", "-n", type=click.IntRange(1), default=200, show_default=True, help="The last lines only."
-)
+@click.option("--run", "fire", type=int, metavar="N", help="The run with this number instead of the newest.")
+@click.option("--lines", "-n", type=click.IntRange(1), default=200, show_default=True, help="The last lines only.")
 @click.option("--follow", "-f", is_flag=True, help="Go on until the run has ended.")
 def command(routine: str, fire: int | None, lines: int, follow: bool) -> int:
     """The output of a routine's newest run, byte for byte; what it is goes to stderr.
 
     \b
+    Exit status: 0 shown, 1 there is nothing to show, 4 no such routine.
+
+    \b
     Example:
       ankita-agent logs backup -n 20
     """
-    with looking(find_this_user(dict(os.environ)).places) as outlook:
-        if outlook.ledger is None or outlook.state is None:
+    user = find_this_user(dict(os.environ))
+    with looking(user.places) as outlook:
+        if outlook.ledger is None:
             raise no_such_routine(routine, [])
         row = _row(outlook.ledger, routine, fire)
-        ended = "running" if row.outcome is None else describe(row)
-        click.echo(f"fire {row.fire} of {routine}, slot {local_time_of(row.slot)}: {ended}", err=True)
+        if row is None:
+            return _NOTHING_TO_SHOW
+        click.echo(_heading(row), err=True)
         if row.log is None:
-            if row.detail:
-                click.echo(row.detail, err=True)
             return 0
-        _print(outlook, row, lines, follow=follow)
-    return 0
+        return _print(outlook, user, row, lines, follow=follow)
 
 
-def _row(ledger: LedgerReader, routine: str, fire: int | None) -> HistoryRow:
+def _heading(row: HistoryRow) -> str:
+    ended = "running" if row.outcome is None else describe(row)
+    detail = f": {row.detail}" if row.detail else ""
+    return f"run {row.fire} of {row.routine}, slot {local_time(row.slot)}: {ended}{detail}"
+
+
+def _row(ledger: LedgerReader, routine: str, fire: int | None) -> HistoryRow | None:
+    """The row to show; None, and said, when the routine has none."""
     if fire is not None:
         row = ledger.row(fire)
-        if row is None or row.routine != routine:
-            raise WrongUse(
-                f"fire {fire} of routine {routine!r} is not in the ledger",
-                now="nothing is shown",
-                do=f"see its fires: ankita-agent history {routine}",
-            )
-        return row
+        if row is not None and row.routine == routine:
+            return row
+        click.echo(f"{routine} has no run {fire}; see its runs: ankita-agent history {routine}", err=True)
+        return None
     rows = ledger.history(routine, 1000)
     for row in rows:
         if row.log is not None or (row.outcome is not None and row.detail):
             return row
-    if rows or routine in ledger.accounts():
-        raise NoSuchRoutine(
-            f"routine {routine!r} has not run yet",
-            now="there is no output to show",
-            do=f"run it now: ankita-agent trigger {routine}",
-        )
-    raise no_such_routine(routine, list(ledger.accounts()))
+    if not rows and routine not in ledger.accounts():
+        raise no_such_routine(routine, list(ledger.accounts()))
+    click.echo(f"{routine} has not run yet; run it now: ankita-agent trigger {routine}", err=True)
+    return None
 
 
-def _print(outlook: Outlook, row: HistoryRow, lines: int, *, follow: bool) -> None:
+def _print(outlook: Outlook, user: ThisUser, row: HistoryRow, lines: int, *, follow: bool) -> int:
     assert row.log is not None
-    assert outlook.ledger is not None
-    outputs = look_at_outputs(outlook)
+    path = f"{user.places.state}/{row.log}"
+    out = sys.stdout.buffer
     try:
-        sys.stdout.buffer.write(outputs.last_lines(row.log, lines))
-        sys.stdout.buffer.flush()
-        if not follow:
-            return
-        with open(f"{find_this_user(dict(os.environ)).places.state}/{row.log}", "rb") as file:
-            file.seek(0, os.SEEK_END)
-            while True:
-                now = outlook.ledger.row(row.fire)
-                sys.stdout.buffer.write(file.read())
-                sys.stdout.buffer.flush()
+        shown = look_at_outputs(outlook).last_lines(row.log, lines)
+        with open(path, "rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            if len(shown) < size:
+                click.echo(f"the last {lines} lines; all of it: {path}", err=True)
+            out.write(shown)
+            out.flush()
+            while follow:
+                now = outlook.ledger.row(row.fire) if outlook.ledger else None
+                out.write(file.read())
+                out.flush()
                 if now is None or now.outcome is not None:
-                    return
+                    click.echo(_heading(now or row), err=True)
+                    break
                 time.sleep(_LOOK_EVERY)
     except FileNotFoundError:
         click.echo("its output is gone: only that of the newest runs is kept (keep_logs)", err=True)
+        return _NOTHING_TO_SHOW
+    return 0

@@ -2,6 +2,7 @@
 
 import importlib
 import os
+import signal
 import sys
 import traceback
 from difflib import get_close_matches
@@ -9,10 +10,11 @@ from difflib import get_close_matches
 import click
 
 from ankita_agent import __version__
+from ankita_agent.cli.output import end_quietly
 from ankita_agent.core.errors import AnkitaError
 
 COMMANDS = {
-    "run": "Own the state directory and fire its routines.",
+    "run": "Run the agent here: it fires the routines.",
     "status": "How agent and routines are doing.",
     "list": "All routines: next, left, last, outcome.",
     "next": "The slots to come.",
@@ -32,7 +34,14 @@ _ANSWERS = {
     "enable": "write `enabled: true` in routines.yaml; for the service: systemctl --user enable ankita-agent",
     "disable": "write `enabled: false` in routines.yaml; for the service: systemctl --user disable ankita-agent",
     "log": "the output of a run: ankita-agent logs ROUTINE",
-    "start": "to own and fire in this terminal: ankita-agent run",
+    "start": "to run the agent in this terminal: ankita-agent run",
+    "stop": "press Ctrl-C where it runs; as a service: systemctl --user stop ankita-agent",
+    "restart": "press Ctrl-C where it runs and start it again; as a service: systemctl --user restart ankita-agent",
+    "pause": "write `enabled: false` for the routine in routines.yaml",
+    "resume": "write `enabled: true` for the routine in routines.yaml",
+    "edit": "edit the file that `ankita-agent status` names, and look at it with: ankita-agent check",
+    "help": "see: ankita-agent --help",
+    "version": "see: ankita-agent --version",
 }
 """What fingers type, and what was meant."""
 
@@ -92,7 +101,8 @@ def run_command(arguments: list[str]) -> int:
     """Run one command and return its exit status; every fault has been told on stderr then."""
     try:
         result = ankita_agent.main(arguments, prog_name="ankita-agent", standalone_mode=False)
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except click.ClickException as fault:
         fault.show()
         return 2
@@ -101,14 +111,24 @@ def run_command(arguments: list[str]) -> int:
     except AnkitaError as fault:
         click.echo(f"ankita-agent: {fault}", err=True)
         return fault.exit_code
-    except BrokenPipeError:
-        from ankita_agent.cli.output import end_quietly
-
+    except (BrokenPipeError, SystemExit):  # click ends so itself when the reader of a pipe went away
         end_quietly()
-        return 141
+        return 128 + signal.SIGPIPE
+    except OSError as error:
+        return _unwritten(error)
     except Exception as fault:  # noqa: BLE001 - the last line of defence turns a bug into a report
         return _our_fault(fault)
     return result if isinstance(result, int) else 0
+
+
+def _unwritten(error: OSError) -> int:
+    """What was to be printed could not be: a full disk behind a redirection, a terminal that went away."""
+    try:
+        click.echo(f"ankita-agent: cannot write what was asked for: {error.strerror or error}", err=True)
+    except OSError:
+        pass
+    end_quietly()
+    return 1
 
 
 def _our_fault(fault: Exception) -> int:

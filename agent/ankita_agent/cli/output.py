@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -9,14 +10,15 @@ from typing import Any
 
 import click
 
-from ankita_agent.core.instants import Instant, in_seconds, parse_instant
+from ankita_agent.core.durations import approximate
+from ankita_agent.core.instants import DAY, SECOND, Instant, in_seconds, parse_instant
 
 _COLOURS = {
     "ok": "green",
     "succeeded": "green",
     "failing": "red",
     "failed": "red",
-    "timed_out": "red",
+    "timed": "red",
     "stalled": "red",
     "lost": "red",
     "skipped": "yellow",
@@ -31,44 +33,72 @@ def print_json(document: object) -> None:
 
 
 def print_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Columns for a person; the last is not padded, and words of outcome are coloured on a terminal."""
-    table = [list(heads), *[[_printable(cell) for cell in row] for row in rows]]
-    widths = [max(len(row[column]) for row in table) for column in range(len(heads))]
-    for number, row in enumerate(table):
-        cells = [cell.ljust(width) for cell, width in zip(row[:-1], widths, strict=False)] + [row[-1]]
-        click.echo(
-            "  ".join(click.style(cell, bold=True) if number == 0 else coloured(cell) for cell in cells)
-        )
+    """Columns for a person, cut to the width of a terminal; on one, words of outcome are coloured."""
+    table = [list(heads), *[[printable(cell) for cell in row] for row in rows]]
+    widths = [max(len(row[column]) for row in table) for column in range(len(heads) - 1)] + [0]
+    click.echo(click.style(_cut(_joined(table[0], widths)), bold=True))
+    for row in table[1:]:
+        line = _joined(row, widths)
+        cut = _cut(line)
+        click.echo(cut if cut != line else "  ".join(map(coloured, row, widths)).rstrip())
 
 
-def coloured(cell: str) -> str:
-    """The cell in the colour of its first word; click takes the colour away where nobody sees it."""
-    words = cell.split(" ", 1)
-    colour = _COLOURS.get(words[0]) if words else None
-    return click.style(cell, fg=colour) if colour else cell
+def _joined(row: Sequence[str], widths: Sequence[int]) -> str:
+    return "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
 
 
-def local_time(instant: str | None) -> str:
-    """An instant of a document as the machine's local time, for a person."""
-    return "-" if instant is None else local_time_of(parse_instant(instant))
+def coloured(word: str, width: int = 0) -> str:
+    """A word in its colour, padded to `width`; click takes the colour away where nobody sees it."""
+    colour = _COLOURS.get(word.split(" ", 1)[0])
+    padding = " " * (width - len(word))
+    return (click.style(word, fg=colour) if colour else word) + padding
 
 
-def local_time_of(instant: Instant) -> str:
-    """An instant in local time: `Mon 2026-11-30 15:04:05`."""
-    return time.strftime("%a %Y-%m-%d %H:%M:%S", time.localtime(in_seconds(instant)))
+def _cut(line: str) -> str:
+    if not sys.stdout.isatty():
+        return line
+    width = max(20, shutil.get_terminal_size().columns)
+    return line if len(line) <= width else line[: width - 1] + "…"
 
 
-def teller() -> Callable[[str], None]:
-    """Tells one line at a time on stderr, with the time of day on a terminal (a journal has its own).
+def local_time(instant: Instant | str) -> str:
+    """An instant in the machine's local time, for a person: `2026-11-30 15:04:05`."""
+    moment = parse_instant(instant) if isinstance(instant, str) else instant
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(in_seconds(moment)))
+
+
+def near_time(instant: str | None, now: Instant) -> str:
+    """An instant as short as it is clear: the time today, the weekday within a week, else the date."""
+    if instant is None:
+        return "-"
+    moment = time.localtime(in_seconds(parse_instant(instant)))
+    today = time.localtime(in_seconds(now))
+    if moment[:3] == today[:3]:
+        return time.strftime("%H:%M:%S", moment)
+    within_a_week = abs(parse_instant(instant) - now) < 6 * DAY
+    return time.strftime("%a %H:%M" if within_a_week else "%Y-%m-%d %H:%M", moment)
+
+
+def time_left(instant: str | None, now: Instant) -> str:
+    """How long it is until an instant, in whole seconds; `due` when it has come."""
+    if instant is None:
+        return "-"
+    left = parse_instant(instant) - now
+    return "due" if left <= 0 else approximate(left - left % SECOND)
+
+
+def teller(*, stamped: bool) -> Callable[[str], None]:
+    """Tells one line at a time on stderr, `stamped` with the time unless whoever reads it stamps it already.
 
     A terminal that went away is no reason to fail: the line is lost, the ledger has the facts.
     """
-    stamped = sys.stderr.isatty()
+    form = "" if not stamped else "%H:%M:%S " if sys.stderr.isatty() else "%Y-%m-%d %H:%M:%S "
 
     def tell(line: str) -> None:
-        stamp = time.strftime("%H:%M:%S ") if stamped else ""
+        # time.time(), not strftime's own clock: that one ticks late and would show a second before the slot's
+        stamp = time.strftime(form, time.localtime(time.time()))
         try:
-            sys.stderr.write(f"{stamp}{_printable(line, newlines=True)}\n")
+            sys.stderr.write(f"{stamp}{printable(line, newlines=True)}\n")
             sys.stderr.flush()
         except (OSError, ValueError):
             pass
@@ -76,21 +106,24 @@ def teller() -> Callable[[str], None]:
     return tell
 
 
-def _printable(text: str, *, newlines: bool = False) -> str:
+def printable(text: str, *, newlines: bool = False) -> str:
     """Control characters made visible: output must not be able to move a terminal's cursor."""
     if text.isprintable():
         return text
     return "".join(
-        letter
-        if letter.isprintable() or (newlines and letter == "\n")
-        else letter.encode("unicode_escape").decode()
+        letter if letter.isprintable() or (newlines and letter == "\n") else letter.encode("unicode_escape").decode()
         for letter in text
     )
 
 
 def end_quietly() -> None:
     """The reader of our output went away: end without a word, and without the interpreter's complaint."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    null = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            os.dup2(null, stream.fileno())
+        except (AttributeError, OSError, ValueError):  # closed from the start
+            pass
 
 
 def json_option(command: Callable[..., Any]) -> Callable[..., Any]:

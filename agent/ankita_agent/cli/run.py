@@ -5,22 +5,21 @@ import os
 
 import click
 
-from ankita_agent.cli.output import teller
+from ankita_agent.cli.output import local_time, teller
 from ankita_agent.core.errors import WrongUse
 from ankita_agent.wiring import AgentOptions, find_this_user, run_agent
 
 
 @click.command("run")
 @click.option("--standby", is_flag=True, help="Wait for ownership instead of refusing when somebody owns.")
-@click.option(
-    "--inherit-env", is_flag=True, help="Give runs this shell's environment instead of the service's."
-)
+@click.option("--inherit-env", is_flag=True, help="Give runs this shell's environment instead of the service's.")
 @click.option("--takeover", is_flag=True, hidden=True)
 @click.argument("routine", required=False, metavar="")
 def command(standby: bool, inherit_env: bool, takeover: bool, routine: str | None) -> int:
-    """Own the state directory and fire its routines, until Ctrl-C.
+    """Run the agent here, until Ctrl-C: it fires the routines of routines.yaml.
 
-    The first Ctrl-C gives ownership back and waits for running attempts, a second one stops them.
+    The first Ctrl-C hands back and waits for what runs, a second one stops that. What happens is told on
+    stderr, a line at a time.
 
     \b
     Exit status: 0 done, 75 another agent owns (or took) the state directory,
@@ -48,8 +47,10 @@ def command(standby: bool, inherit_env: bool, takeover: bool, routine: str | Non
         inherit_environment=inherit_env,
         in_terminal=_has_terminal(),
         umask=os.umask(0o077),
+        tell=teller(stamped="JOURNAL_STREAM" not in os.environ),
+        local=local_time,
     )
-    return run_agent(find_this_user(dict(os.environ)), options, teller())
+    return run_agent(find_this_user(dict(os.environ)), options)
 
 
 def _has_terminal() -> bool:

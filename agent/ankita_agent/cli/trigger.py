@@ -9,7 +9,7 @@ import click
 
 from ankita_agent.app.inspection import look
 from ankita_agent.app.requests import Request, Requests
-from ankita_agent.cli.status import no_such_routine
+from ankita_agent.cli.names import no_such_routine
 from ankita_agent.core.durations import format_duration, parse_duration
 from ankita_agent.core.errors import NotRunning, SomeoneElseOwns, WrongUse
 from ankita_agent.core.health import describe
@@ -91,22 +91,32 @@ def _taken_up(
     outlook: Outlook, request: Request, lives: Callable[[], bool], patience: Duration | None, *, wait: bool
 ) -> HistoryRow | None:
     """The row of the request; None when the owner has it and lets it wait for room."""
+    assert outlook.state is not None
+    assert outlook.ledger is not None
+    requests = Requests(outlook.files, outlook.state)
     limit = patience if wait else _TAKEN_UP_WITHIN
-    row = _when(outlook, lives, limit, lambda ledger: ledger.fire_of_request(request.id))
+
+    def pending() -> bool:
+        return lives() and requests.holds(request.id)
+
+    row = _when(outlook, pending, limit, lambda ledger: ledger.fire_of_request(request.id))
     if row is not None:
         return row
-    assert outlook.state is not None
+    if not wait and pending():
+        return None
+    withdrawn = requests.withdraw(request.id)
+    row = outlook.ledger.fire_of_request(request.id)
+    if row is not None:  # taken up in the last moment
+        return row
     if not lives():
-        withdrawn = Requests(outlook.files, outlook.state).withdraw(request.id)
         raise NotRunning(
             f"cannot run {request.routine!r}: the agent that was asked has ended",
-            now="nothing was started" + (", and the request was taken back" if withdrawn else ""),
+            now="nothing was started, and the request was taken back",
             do="see whether another agent runs: ankita-agent status",
         )
-    if wait:
-        withdrawn = Requests(outlook.files, outlook.state).withdraw(request.id)
-        raise _too_long(request.routine, patience, "and was taken back" if withdrawn else "and may still start")
-    return None
+    if not withdrawn:  # the agent took it and has no such routine: the file has changed meanwhile
+        raise no_such_routine(request.routine, list(outlook.ledger.accounts()))
+    raise _too_long(request.routine, patience, "started, and was taken back")
 
 
 def _ended(outlook: Outlook, row: HistoryRow, lives: Callable[[], bool], patience: Duration | None) -> HistoryRow:
@@ -119,27 +129,27 @@ def _ended(outlook: Outlook, row: HistoryRow, lives: Callable[[], bool], patienc
         return found
     if not lives():
         raise NotRunning(
-            f"cannot say how fire {row.fire} of {row.routine!r} ended",
+            f"cannot say how run {row.fire} of {row.routine!r} ended",
             fact="the agent that started it has ended without saying so",
             now="the run may go on; the next agent records what became of it",
             do=f"see: ankita-agent history {row.routine}",
         )
-    raise _too_long(row.routine, patience, "and goes on")
+    raise _too_long(row.routine, patience, "ended, and goes on")
 
 
 def _when(
     outlook: Outlook,
-    lives: Callable[[], bool],
+    pending: Callable[[], bool],
     limit: Duration | None,
     found: Callable[[LedgerReader], HistoryRow | None],
 ) -> HistoryRow | None:
-    """What is found in the ledger within the limit, and for as long as the agent lives that writes it."""
+    """What is found in the ledger within the limit, and for as long as it may still come."""
     assert outlook.ledger is not None
     end = None if limit is None else Monotonic(outlook.clock.awake() + limit)
     while True:
-        lived = lives()  # before the look: what it wrote last counts
+        may_come = pending()  # before the look: what was written last counts
         row = found(outlook.ledger)
-        if row is not None or not lived or (end is not None and outlook.clock.awake() >= end):
+        if row is not None or not may_come or (end is not None and outlook.clock.awake() >= end):
             return row
         time.sleep(_LOOK_EVERY)
 
@@ -147,16 +157,16 @@ def _when(
 def _too_long(routine: str, patience: Duration | None, state: str) -> SomeoneElseOwns:
     return SomeoneElseOwns(
         f"routine {routine!r} did not end within {format_duration(patience or 0)}",
-        now=f"it had not ended {state}",
+        now=f"it had not {state}",
         do=f"follow it: ankita-agent logs {routine} --follow",
     )
 
 
 def _say(row: HistoryRow, *, waited: bool) -> int:
     if row.outcome is None:
-        click.echo(f"{row.routine}: fire {row.fire} started; follow it: ankita-agent logs {row.routine} --follow")
+        click.echo(f"{row.routine}: run {row.fire} started; follow it: ankita-agent logs {row.routine} --follow")
         return 0
-    click.echo(f"{row.routine}: fire {row.fire} {describe(row)}" + (f": {row.detail}" if row.detail else ""))
+    click.echo(f"{row.routine}: run {row.fire} {describe(row)}" + (f": {row.detail}" if row.detail else ""))
     match row.outcome:
         case Outcome.SUCCEEDED:
             return 0

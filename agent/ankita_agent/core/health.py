@@ -35,15 +35,18 @@ def health_of(
         stalled = _stall(summary, just_woke=just_woke)
         if stalled:
             return Health.STALLED, stalled
-    if summary.last_run is not None and summary.last_run.outcome in _RAN_BADLY:
-        return Health.FAILING, f"the last run {describe(summary.last_run)}"
-    if summary.last is None:
-        return Health.NEW, "no slot has come yet"
+    run = summary.last_run
+    if run is None or run.outcome is None:
+        return Health.NEW, "it has not run yet"
+    if run.outcome in _RAN_BADLY:
+        return Health.FAILING, f"the last run {describe(run)}"
+    if summary.last_success is None and not run.outcome.success:
+        return Health.FAILING, f"it has never succeeded; the last run {describe(run)}"
     return Health.OK, ""
 
 
 def describe(row: HistoryRow) -> str:
-    """An ended row in words: `failed (exit status 3)`, `skipped (overlap with fire 12)`."""
+    """An ended row in words: `failed (exit status 3)`, `skipped (overlap with run 12)`."""
     assert row.outcome is not None
     if row.outcome is Outcome.FAILED and row.exit_code is not None:
         return f"failed (exit status {row.exit_code})"
@@ -52,8 +55,8 @@ def describe(row: HistoryRow) -> str:
     if row.outcome is Outcome.SUCCEEDED or row.reason is None:
         return row.outcome.value
     if row.reason is Reason.OVERLAP and row.blocked_by is not None:
-        return f"skipped (overlap with fire {row.blocked_by})"
-    return f"{row.outcome} ({row.reason.replace('_', ' ')})"
+        return f"skipped (overlap with run {row.blocked_by})"
+    return f"{row.outcome.replace('_', ' ')} ({row.reason.replace('_', ' ')})"
 
 
 def _staleness(summary: RoutineSummary, stale_after: Duration, now: Instant) -> str:

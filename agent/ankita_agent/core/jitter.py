@@ -1,7 +1,5 @@
 """The delay of a routine on a machine: spread out over machines, the same every time."""
 
-import hashlib
-
 from ankita_agent.core.instants import MILLISECOND, Duration
 
 
@@ -14,5 +12,7 @@ def delay_of(machine: str, routine: str, bound: Duration) -> Duration:
     choices = -(-bound // MILLISECOND)
     if choices <= 0:
         return Duration(0)
+    import hashlib  # here, because it brings 3 MB of OpenSSL into every agent, and few routines have a jitter
+
     digest = hashlib.sha256(f"{machine}\0{routine}".encode()).digest()
     return Duration(int.from_bytes(digest) % choices * MILLISECOND)

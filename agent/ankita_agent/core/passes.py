@@ -115,9 +115,7 @@ class Decision:
 NOTHING = Decision()
 
 
-def decide(
-    plan: Plan, mark: Instant, now: Instant, absences: Sequence[Absence], standing: Standing
-) -> Decision:
+def decide(plan: Plan, mark: Instant, now: Instant, absences: Sequence[Absence], standing: Standing) -> Decision:
     """Decide the routine's slots above `mark` that are due at `now`."""
     newest = plan.timetable.latest_until(Instant(now - plan.jitter))
     if newest is None or newest <= mark:
@@ -139,9 +137,7 @@ def decide(
         return Decision(older, settled, wait=wait, expires=Instant(newest + plan.jitter + grace + 1))
     trigger = Trigger.SCHEDULE if excuse is None else Trigger.CATCH_UP
     if standing.blocked:
-        skipped = Entry(
-            plan.name, newest, newest, 1, Outcome.SKIPPED, Reason.OVERLAP, trigger, standing.blocked_by
-        )
+        skipped = Entry(plan.name, newest, newest, 1, Outcome.SKIPPED, Reason.OVERLAP, trigger, standing.blocked_by)
         return Decision((*older, skipped), newest)
     return Decision(older, newest, claim=Claim(plan.name, newest, trigger), missed=passed)
 

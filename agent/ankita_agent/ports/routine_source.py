@@ -8,10 +8,9 @@ from ankita_agent.core.problems import Problem
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The file as it was at one moment. `digest` is the same exactly when the content is."""
+    """The file as it was at one moment."""
 
     content: bytes
-    digest: str
     watch: tuple[str, ...]
 
 

@@ -132,7 +132,7 @@ class FakeProcesses:
         """Who we are."""
         return self._identity(AGENT)
 
-    def start(self, launch: Launch) -> ProcessId:
+    def start(self, launch: Launch) -> int:
         """Start it, unless its program has a fault."""
         program = self.programs.get(launch.argv[0], Program())
         if program.fault is not None:
@@ -143,9 +143,13 @@ class FakeProcesses:
         facts = ProcessFacts(pid, "S", AGENT, pid, pid, self._tick(), pid)
         self._add(_Process(facts, program, mark, inherited))
         self.launches.append(launch)
+        return pid
+
+    def identify(self, pid: int) -> ProcessId:
+        """Who a child is that was started."""
         process = self._identity(pid)
         self._leaders[process] = {}
-        self._marks[process] = mark
+        self._marks[process] = self._table[pid].mark
         return process
 
     def reap(self) -> list[Ended]:

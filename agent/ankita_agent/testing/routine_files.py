@@ -1,7 +1,5 @@
 """A file of routines, and the copy of what was good, without a disk."""
 
-import hashlib
-
 from ankita_agent.core.errors import CannotWriteState
 from ankita_agent.core.problems import Problem
 from ankita_agent.ports.routine_source import Absent, Found, Unusable
@@ -28,7 +26,7 @@ class WrittenFile:
         if self.text is None:
             return Absent(_WATCH)
         content = self.text.encode()
-        return Found(content, hashlib.sha256(content).hexdigest(), _WATCH)
+        return Found(content, _WATCH)
 
 
 class KeptCopy:

@@ -13,7 +13,8 @@ that was left and leaves it for the owner. Rejected: `mode=rw` with `query_only`
 Soundness: a file without a database header, one cut short and one of another program are refused by what
 every open reads anyway. `PRAGMA quick_check` reads the whole file (0.1 s for 100 000 rows), so it runs only
 when there is cause for doubt: the last term has no end and began in another boot (the machine may have lost
-power), or a migration is due. An owner that was killed leaves doubt to nobody: what it wrote is in the kernel. Damage that shows later is LedgerDamaged from the call that met it.
+power), or a migration is due. An owner that was killed leaves no doubt: what it wrote is in the kernel. Damage
+that shows later is LedgerDamaged from the call that met it.
 """
 
 import sqlite3
@@ -48,8 +49,8 @@ def open_owner(
 ) -> SqliteLedger:
     """Open the ledger to write it; make it (0600) when there is none, bring it to the newest version.
 
-    For the owner alone, who holds the guard; `boot` is the id of this boot, when it is known. Raises LedgerUnavailable, LedgerDamaged (see `set_aside`) and
-    LedgerTooNew; the file is then as it was, and no connection is left open.
+    For the owner alone, who holds the guard; `boot` is the id of this boot, when it is known. Raises
+    LedgerUnavailable, LedgerDamaged (see `set_aside`) and LedgerTooNew; the file is then as it was, and no connection is left open.
     """
     migrations = migrations or shipped_migrations()
     size = look(path)
