@@ -35,7 +35,6 @@ from ankita_agent.testing.processes import FakeProcesses
 from ankita_agent.testing.readiness import RecordedReadiness
 from ankita_agent.testing.routine_files import KeptCopy, WrittenFile
 
-
 LINES = Lines(format_instant)
 
 

@@ -50,7 +50,8 @@ def open_owner(
     """Open the ledger to write it; make it (0600) when there is none, bring it to the newest version.
 
     For the owner alone, who holds the guard; `boot` is the id of this boot, when it is known. Raises
-    LedgerUnavailable, LedgerDamaged (see `set_aside`) and LedgerTooNew; the file is then as it was, and no connection is left open.
+    LedgerUnavailable, LedgerDamaged (see `set_aside`) and LedgerTooNew; the file is then as it was, and no
+    connection is left open.
     """
     migrations = migrations or shipped_migrations()
     size = look(path)
