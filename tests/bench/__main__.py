@@ -9,6 +9,7 @@ import platform
 import sys
 import tempfile
 import time
+import traceback
 from pathlib import Path
 from typing import Final
 
@@ -35,15 +36,20 @@ def main(names: list[str]) -> int:
     if unknown:
         print(f"no measurement is named {unknown[0]!r}; there are: {', '.join(MEASUREMENTS)}", file=sys.stderr)
         return 2
-    sheet = Sheet()
+    sheet, failed = Sheet(), False
     with tempfile.TemporaryDirectory(prefix="ankita-bench-") as scratch:
         _show_machine(Path(scratch), sheet)
         for name in names or MEASUREMENTS:
             directory = Path(scratch) / name
             directory.mkdir()
-            MEASUREMENTS[name](directory, sheet)
+            try:
+                MEASUREMENTS[name](directory, sheet)
+            except Exception:  # noqa: BLE001 - the others can still be made
+                failed = True
+                traceback.print_exc()
+                sheet.beside(name, "could not be measured; see above")
     print(f"\n{sheet.table()}")
-    return 0
+    return int(failed)
 
 
 def _show_machine(directory: Path, sheet: Sheet) -> None:

@@ -35,7 +35,7 @@ def why_no_cron() -> str | None:
 
 @contextmanager
 def apscheduler(kind: str, when: str, count: int, *command: str) -> Iterator[int]:
-    """A BackgroundScheduler with 20 threads in a process of its own (apscheduler_jobs.py), once it has started; its pid.
+    """A BackgroundScheduler with 20 threads in a process of its own (apscheduler_jobs.py), started; its pid.
 
     Each job is a subprocess.run() of the command, as an APScheduler job that starts one is written.
     """

@@ -34,10 +34,11 @@ def parse(content: bytes) -> Judgement:
 
 
 NO_FILE = Absent(())
+SAMPLE = "/usr/share/a sample.yaml"
 
 
 def command(seen: Found | Absent | Unusable = NO_FILE) -> click.Command:
-    return check_command(lambda: Source(seen), parse)
+    return check_command(lambda: Source(seen), parse, lambda: SAMPLE)
 
 
 def check(*arguments: str, seen: Found | Absent | Unusable = NO_FILE, stdin: str | bytes = "") -> Result:
@@ -63,7 +64,7 @@ def test_a_problem_is_shown_with_its_place_what_to_write_and_the_line_itself(her
     assert result.exit_code == 78
     assert result.output == (
         "routines.yaml:3:15: error: YAML allows no unquoted text that begins with @\n"
-        '    write: schedule: "@daily"\n'
+        '    write `schedule: "@daily"`\n'
         "    3 |     schedule: @daily\n"
         "      |               ^\n"
     )
@@ -92,7 +93,8 @@ def test_no_file_is_an_agent_without_routines_and_needs_a_look() -> None:
     assert result.exit_code == 1
     assert result.output == (
         "/etc/me/routines.yaml: warning: there is no such file\n"
-        "    a start without it is an agent without routines; write one at that path\n"
+        "    write one there and it is in force at once, where an agent runs; a sample to begin with: "
+        "cp '/usr/share/a sample.yaml' /etc/me/routines.yaml\n"
     )
 
 
@@ -119,7 +121,8 @@ def test_json_is_as_the_contract_has_it(here: Path) -> None:
             "line": 3,
             "column": 15,
             "problem": "YAML allows no unquoted text that begins with @",
-            "fix": 'write: schedule: "@daily"',
+            "fix": 'write `schedule: "@daily"`',
+            "severity": "error",
         }
     ]
 

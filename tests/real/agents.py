@@ -123,8 +123,7 @@ class Agent:
 class Place:
     """The directories of one user, and all agents that run over them. Use it in a `with` statement.
 
-    `inside` are words that go before every command, such as those that enter a mount namespace; `view` goes
-    before the path of the state directory to see it from here.
+    `inside` are words that go before every command, such as those that enter a mount namespace.
     """
 
     def __init__(self, root: Path) -> None:
@@ -134,7 +133,6 @@ class Place:
         self.file = self.config / "routines.yaml"
         self.config.mkdir()
         self.inside: tuple[str, ...] = ()
-        self.view = ""
         self._agents: list[Agent] = []
         self._commands: list[subprocess.Popen[bytes]] = []
 
@@ -153,11 +151,6 @@ class Place:
             child.kill()
             child.wait()
         self.end_attempts()
-
-    @property
-    def seen(self) -> Path:
-        """The state directory, as it is seen from here."""
-        return Path(f"{self.view}{self.state}")
 
     def write(self, routines: str) -> None:
         """Save the file of routines, in place."""
@@ -245,7 +238,7 @@ class Place:
     @contextmanager
     def ledger(self) -> Iterator[LedgerReader]:
         """The ledger, to ask it."""
-        reader = open_reader(str(self.seen / "ledger.db"))
+        reader = open_reader(str(self.state / "ledger.db"))
         assert reader is not None, "there is no ledger yet"
         with closing(reader):
             yield reader
@@ -254,7 +247,7 @@ class Place:
         """All rows of the ledger, oldest first; none before there is one."""
         if self.inside:
             return self._rows_from_inside(routine)
-        reader = open_reader(str(self.seen / "ledger.db"))
+        reader = open_reader(str(self.state / "ledger.db"))
         if reader is None:
             return []
         with closing(reader):

@@ -27,9 +27,8 @@ def mounted(place: Place, *mount: str) -> Iterator[Path]:
         assert keeper.stdout.readline() == "mounted\n"
         place.state = point / "state"
         place.inside = ("nsenter", f"--mount=/proc/{keeper.pid}/ns/mnt")
-        place.view = f"/proc/{keeper.pid}/root"
         try:
-            yield Path(f"{place.view}{point}")
+            yield Path(f"/proc/{keeper.pid}/root{point}")
         finally:
             place.end()
             keeper.kill()

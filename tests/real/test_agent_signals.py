@@ -178,7 +178,7 @@ def test_an_agent_under_nohup_outlives_its_terminal(place: Place) -> None:
     agent.says(STARTED)
     os.close(master)
     count = len(place.rows("beat"))
-    until(lambda: not agent.alive or len(place.rows("beat")) > count + 2)
+    until(lambda: not agent.alive or len(place.rows("beat")) > count + 1)
     assert agent.alive, agent.said
     assert agent.stop() == 0
 
@@ -191,7 +191,7 @@ def test_an_agent_whose_words_nobody_reads_any_more_goes_on_and_ends_well(place:
     until(lambda: os.read(reader, 4096).count(STARTED.encode()))
     os.close(reader)
     count = len(place.rows("beat"))
-    until(lambda: len(place.rows("beat")) > count + 2)
+    until(lambda: len(place.rows("beat")) > count + 1)
     assert agent.stop() == 0
     assert nothing_is_left(place)
 

@@ -26,8 +26,8 @@ class Manager:
     """A service manager's end of the notify socket."""
 
     def __init__(self, path: Path, watchdog: float | None = WATCHDOG) -> None:
-        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self.socket.bind(str(path))
+        self.inlet = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.inlet.bind(str(path))
         self.heard: list[tuple[float, dict[str, str]]] = []
         self.environment = {"NOTIFY_SOCKET": str(path)}
         if watchdog is not None:
@@ -36,14 +36,14 @@ class Manager:
     def listen(self, seconds: float) -> None:
         """Take what comes for so long."""
         end = time.monotonic() + seconds
-        while (left := end - time.monotonic()) > 0 and select.select([self.socket], [], [], left)[0]:
+        while (left := end - time.monotonic()) > 0 and select.select([self.inlet], [], [], left)[0]:
             self._take()
 
     def hears(self, name: str, value: str = "") -> str:
         """Wait for an assignment to `name` that holds `value`; all of it."""
         end = time.monotonic() + PATIENCE
         while not (found := [each[name] for _, each in self.heard if value in each.get(name, "") and name in each]):
-            assert select.select([self.socket], [], [], end - time.monotonic())[0], f"never heard {name}={value}"
+            assert select.select([self.inlet], [], [], end - time.monotonic())[0], f"never heard {name}={value}"
             self._take()
         return found[-1]
 
@@ -52,7 +52,7 @@ class Manager:
         return [at for at, message in self.heard if message.get("WATCHDOG") == "1"]
 
     def _take(self) -> None:
-        message = self.socket.recv(8192).decode()
+        message = self.inlet.recv(8192).decode()
         pairs = dict(line.split("=", 1) for line in message.splitlines())
         self.heard.append((time.monotonic(), pairs))
 
@@ -61,7 +61,7 @@ class Manager:
 def manager(place: Place) -> Iterator[Manager]:
     found = Manager(place.root / "notify")
     yield found
-    found.socket.close()
+    found.inlet.close()
 
 
 def gaps(times: list[float]) -> float:
@@ -80,9 +80,9 @@ def test_an_agent_is_ready_and_pings_at_most_a_quarter_apart(place: Place, manag
     assert manager.hears("READY") == "1"
     assert role in manager.hears("STATUS", role)
     manager.heard.clear()
-    manager.listen(3.0)
+    manager.listen(2.5)
     pings = manager.pings()
-    assert len(pings) >= 5
+    assert len(pings) >= 4
     assert gaps(pings) <= WATCHDOG / 4 + 0.25, "with allowance for a busy machine"
     assert agent.stop() == 0
     if role == "owner":
@@ -143,7 +143,7 @@ def test_a_reason_to_be_degraded_is_shown_by_the_manager(place: Place, manager: 
     place.write(IDLE)
     place.start(environment=manager.environment)
     place.write("nonsense")
-    assert "the file was rejected" in manager.hears("STATUS", "degraded")
+    assert str(place.file) in manager.hears("STATUS", "degraded")
 
 
 def test_runs_do_not_inherit_the_way_to_the_manager(place: Place, manager: Manager) -> None:
@@ -159,13 +159,12 @@ def test_runs_do_not_inherit_the_way_to_the_manager(place: Place, manager: Manag
 
 
 def progress_of(place: Place, agent: Agent) -> tuple[int, int]:
-    """Passes and awake time in the life file of the owner."""
+    """Passes and awake time in the life file of the owner; zero before its first pass."""
     token = json.loads((place.state / "own" / "claim.json").read_text())["token"]
     card, progress = read_life((place.state / "own" / "life" / token).read_bytes())
     assert card is not None
-    assert progress is not None
     assert card.process.pid == agent.pid
-    return progress.passes, progress.awake
+    return (0, 0) if progress is None else (progress.passes, progress.awake)
 
 
 def test_progress_in_the_life_file_goes_on_and_stands_still_when_the_agent_does(place: Place) -> None:

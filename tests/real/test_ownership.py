@@ -225,7 +225,7 @@ def test_a_standby_that_takes_over_in_another_directory_is_seen_there(place: Pla
     assert first.ended() == 75
     second.says(SEATED)
     place.file.write_text("nonsense")
-    until(lambda: "the file was rejected" in place.degraded())
+    until(lambda: str(place.file) in place.degraded())
     owner = place.status()["owner"]
     assert owner["pid"] == second.pid
     assert owner["progress_age_s"] is not None

@@ -207,6 +207,19 @@ def test_a_file_in_place_of_a_directory_is_said(file: Path) -> None:
     assert "is not a directory" in refusal(file / "routines.yaml")
 
 
+def test_who_names_the_file_as_the_directory_is_told_which_directory_it_is(file: Path) -> None:
+    seen = RoutineFile(str(file / "routines.yaml"), LARGEST).read()
+    assert isinstance(seen, Unusable)
+    assert seen.problem.fix == f"name the directory and not the file: write `ANKITA_CONFIG_DIR={file.parent}`"
+
+
+def test_nobody_is_told_to_move_a_file_away_that_may_be_of_use_to_others() -> None:
+    seen = RoutineFile("/etc/passwd/routines.yaml", LARGEST).read()
+    assert isinstance(seen, Unusable)
+    assert "ANKITA_CONFIG_DIR" in seen.problem.fix
+    assert "move" not in seen.problem.fix
+
+
 def test_a_fifo_is_refused_and_nobody_waits_for_a_writer(config: Path) -> None:
     os.mkfifo(config / "routines.yaml")
     assert "is no ordinary file" in refusal(config / "routines.yaml")

@@ -28,7 +28,7 @@ def test_numbers_with_units_are_read(text: str, span: int) -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("90", "write 90s, 90m or 90h"),
+        ("90", "write `90s`, `90m` or `90h`"),
         ("-5m", "negative"),
         ("5 minutes", "not a duration"),
         ("", "not a duration"),

@@ -2,8 +2,10 @@
 
 import pytest
 
-from ankita_agent.core.first_mistakes import quote, quoted_line
+from ankita_agent.core.lints import open_quote
 from ankita_agent.core.problems import Severity
+from ankita_agent.core.wording import quote
+from ankita_agent.core.yaml_lines import quoted_line
 from tests.routine_texts import in_routine, judged, the_problem, the_routine
 
 REWRITTEN = {
@@ -41,8 +43,8 @@ REWRITTEN = {
 def test_the_message_shows_the_same_line_written_correctly(line: str) -> None:
     key = line.partition(":")[0]
     text = in_routine(**{key: line})
-    problem = the_problem(text)
-    assert problem.fix == f"write: {REWRITTEN[line]}"
+    problem = next(each for each in judged(text).problems if each.severity is Severity.ERROR)
+    assert problem.fix == f"write `{REWRITTEN[line]}`"
     assert problem.line == {"schedule": 3, "run": 4}[key]
     assert problem.severity is Severity.ERROR
 
@@ -64,17 +66,60 @@ def test_a_time_alone_is_no_schedule_and_the_number_that_yaml_makes_of_it_is_nam
     assert judged(in_routine(schedule=f"schedule: {meant}")).problems == ()
 
 
+@pytest.mark.parametrize(
+    ("text", "opened"),
+    [
+        ('echo "hi', 5),
+        ("echo 'hi", 5),
+        ("echo it's", 7),
+        ('echo "a" "b', 9),
+        ('echo "$(date)', 5),
+        ('echo "it\'s"', None),
+        ("echo 'say \"'", None),
+        ('echo \\"', None),
+        ('echo "a\\"b"', None),
+        ("echo a # it's a comment", None),
+        ("echo a#'b", 7),
+        ('echo "$(echo "hi")"', None),
+        ('echo "$(echo \'it"s\')"', None),
+        ("echo $'it\\'s'", None),
+        ("echo ${x#'}", 9),
+        ("cat <<'EOF'", None),
+    ],
+)
+def test_a_quote_is_called_open_only_where_a_shell_would_wait_for_its_end(text: str, opened: int | None) -> None:
+    assert open_quote(text) == opened
+
+
+def test_a_program_that_is_no_shell_may_have_quotes_of_its_own() -> None:
+    run = "run: print(\"it's\", 5, '"
+    assert judged(in_routine("shell: /usr/bin/python3", run=run)).problems == ()
+    assert judged("defaults: {shell: /usr/bin/python3}\n" + in_routine(run=run)).problems == ()
+    assert the_problem(in_routine("shell: /bin/bash", run=run)).severity is Severity.WARNING
+
+
+@pytest.mark.parametrize("run", ["run: sed '\\%^/usr%d' x", "run: date +%H", "run: printf '100%%\\n'"])
+def test_a_percent_that_crontab_knows_nothing_of_is_left_alone(run: str) -> None:
+    assert judged(in_routine(run=run)).problems == ()
+
+
+def test_a_percent_of_crontab_is_warned_of_on_its_line_in_a_text_of_many() -> None:
+    problem = the_problem(in_routine(run="run: |\n      date\n      date +\\%H"))
+    assert (problem.line, problem.column, problem.severity) == (6, 13, Severity.WARNING)
+    assert problem.fix == "write `date +%H`"
+
+
 def test_a_hash_that_leaves_a_quote_open_is_shown_with_the_line_quoted() -> None:
     problem = the_problem(in_routine(run='run: echo "issue # 5"'))
     assert problem.severity is Severity.WARNING
-    assert problem.problem == "everything from this # on is a comment, so `run` is 'echo \"issue'"
-    assert problem.fix == "write: run: 'echo \"issue # 5\"'; if it is a comment, put two spaces before it"
+    assert problem.problem == "everything from this # on is a comment, so 'run' is 'echo \"issue'"
+    assert problem.fix == "write `run: 'echo \"issue # 5\"'`; if it is a comment, put two spaces before it"
     assert (problem.line, problem.column) == (4, 22)
     assert the_routine(in_routine(run="run: 'echo \"issue # 5\"'")).run[-1] == 'echo "issue # 5"'
 
 
 def test_a_hash_after_one_space_is_doubted_and_after_two_it_is_a_comment() -> None:
-    assert the_problem(in_routine(run="run: echo a # b")).fix.startswith('write: run: "echo a # b"')
+    assert the_problem(in_routine(run="run: echo a # b")).fix.startswith('write `run: "echo a # b"`')
     assert judged(in_routine(run="run: echo a  # b")).problems == ()
 
 
@@ -94,32 +139,32 @@ def test_a_bare_tilde_as_cwd_means_home() -> None:
 @pytest.mark.parametrize("key", ["timeout", "grace", "kill_after", "jitter", "stale_after"])
 def test_a_bare_number_as_a_duration_is_asked_for_its_unit(key: str) -> None:
     problem = the_problem(in_routine(f"{key}: 90"))
-    assert problem.problem == f"`{key}`: 90 has no unit"
-    assert problem.fix == "write 90s, 90m or 90h"
+    assert problem.problem == f"'{key}': '90' has no unit"
+    assert problem.fix == "write `90s`, `90m` or `90h`"
 
 
 def test_a_leading_zero_is_not_taken_for_octal_nor_for_decimal() -> None:
     problem = the_problem(in_routine("keep_logs: 010"))
     assert "octal" in problem.problem
-    assert problem.fix == "write 10 without the 0"
+    assert problem.fix == "write `10` without the 0"
 
 
 def test_routines_written_as_a_list_are_shown_as_names_and_judged_all_the_same() -> None:
     text = "routines:\n  - name: backup\n    schedule: daily 08:00\n    run: date\n    timeout: 5\n"
     problems = judged(text).problems
     assert [(problem.line, problem.fix) for problem in problems] == [
-        (2, "write backup: in place of - name: backup"),
-        (5, "write 5s, 5m or 5h"),
+        (2, "write `backup:` in place of '- name: backup'"),
+        (5, "write `5s`, `5m` or `5h`"),
     ]
 
 
 def test_a_list_as_env_is_shown_as_names_with_values() -> None:
-    assert the_problem(in_routine("env: [A=b, C=d=e]")).fix == "write: env: {A: b, C: d=e}"
+    assert the_problem(in_routine("env: [A=b, C=d=e]")).fix == "write `env: {A: b, C: d=e}`"
 
 
 def test_an_item_that_became_a_mapping_is_shown_quoted() -> None:
     problem = the_problem(in_routine(run="run:\n    - echo\n    - a: b"))
-    assert (problem.line, problem.fix) == (6, 'write: - "a: b"')
+    assert (problem.line, problem.fix) == (6, 'write `- "a: b"`')
 
 
 def test_tabs_are_named_once_and_the_rest_of_the_file_is_read_as_meant() -> None:
@@ -132,7 +177,7 @@ def test_tabs_are_named_once_and_the_rest_of_the_file_is_read_as_meant() -> None
 
 def test_a_no_break_space_from_a_web_page_is_named() -> None:
     problem = the_problem(in_routine("\xa0timeout: 3m"))
-    assert problem.fix.startswith("write ordinary spaces before it: there are no-break spaces")
+    assert problem.fix.startswith("write `timeout:` without the no-break spaces before it")
 
 
 def test_a_line_that_fits_no_level_is_told_which_one_it_needs() -> None:
@@ -143,12 +188,12 @@ def test_a_line_that_fits_no_level_is_told_which_one_it_needs() -> None:
 
 def test_typographic_quotes_from_a_document_are_shown_straight() -> None:
     line = "run: \N{LEFT DOUBLE QUOTATION MARK}~/bin/x\N{RIGHT DOUBLE QUOTATION MARK}"
-    assert the_problem(in_routine(run=line)).fix == 'write: run: "~/bin/x"'
+    assert the_problem(in_routine(run=line)).fix == 'write `run: "~/bin/x"`'
 
 
 def test_a_quote_that_is_closed_by_a_later_line_is_found_where_it_was_opened() -> None:
     text = in_routine('description: "x"', run='run: "~/bin/x')
-    assert the_problem(text).fix == 'write: run: "~/bin/x"'
+    assert the_problem(text).fix == 'write `run: "~/bin/x"`'
 
 
 def test_after_a_fault_of_syntax_the_rest_of_the_file_is_still_judged() -> None:

@@ -1,9 +1,12 @@
 """A whole file: every problem at once, each key in its place, warnings that refuse nothing."""
 
+import time
+
 import pytest
 
+from ankita_agent.core.keys import NOT_YET
 from ankita_agent.core.problems import Severity
-from ankita_agent.core.routine_file import MOST_PROBLEMS, NOT_YET
+from ankita_agent.core.routine_file import MOST_PROBLEMS
 from tests.routine_texts import BAD, BAD_BEYOND_A_SCHEMA, GOOD, UNREADABLE, in_routine, judged, the_problem
 
 
@@ -60,14 +63,23 @@ def test_a_mistake_in_the_defaults_is_told_there_and_not_in_every_routine() -> N
     ],
 )
 def test_an_unknown_key_is_answered_with_the_nearest_known_one(written: str, meant: str) -> None:
-    problem = the_problem(in_routine(f"{written}: x"))
+    good = {"kill_after": "5s", "timeout": "5s", "timezone": "UTC", "env": "{A: b}", "schedule": "every 5m"}
+    others = [each for each in ("schedule: daily 08:00", "run: date") if not each.startswith(meant)]
+    text = "routines:\n  a:\n" + "".join(f"    {each}\n" for each in (f"{written}: {good.get(meant, 'x')}", *others))
+    problem = the_problem(text)
     assert problem.problem == f"unknown key '{written}' in the routine 'a'"
-    assert problem.fix == f"write {meant}: instead"
-    assert (problem.line, problem.column) == (5, 5)
+    assert problem.fix.startswith(f"write `{meant}:")
+    assert (problem.line, problem.column) == (3, 5)
 
 
-def test_an_unknown_key_that_is_near_to_none_is_answered_with_all() -> None:
-    assert "catch_up, cwd, description" in the_problem(in_routine("zzz: x")).fix
+def test_an_unknown_key_whose_meaning_stands_there_already_is_to_be_removed() -> None:
+    assert the_problem(in_routine("cron: 0 8 * * *")).fix == "remove it: 'schedule' stands here already"
+
+
+def test_an_unknown_key_that_is_near_to_none_is_answered_with_the_nearest_few() -> None:
+    fix = the_problem(in_routine("zzz: x")).fix
+    assert fix.startswith("remove it; the nearest keys here are '")
+    assert fix.count("'") == 6
 
 
 @pytest.mark.parametrize("key", sorted(NOT_YET))
@@ -99,10 +111,10 @@ def test_a_value_that_is_not_supported_yet_is_refused_and_not_swallowed(line: st
         ("defaults: {concurrency: 3}\n", "'concurrency' belongs to the agent"),
         ("agent: {timeout: 3m}\n", "'timeout' cannot stand in agent"),
         (in_routine("concurrency: 3"), "'concurrency' belongs to the agent"),
-        ("routines: 3\n", "`routines` holds a single value"),
-        ("agent: 3\n", "agent holds a single value"),
-        ("defaults: []\n", "defaults holds a list"),
-        ("- a\n", "the file holds a list where it needs the key routines"),
+        ("routines: 3\n", "'routines' holds a single value"),
+        ("agent: 3\n", "'agent' holds a single value"),
+        ("defaults: []\n", "'defaults' holds a list"),
+        ("- a\n", "the file holds a list where it needs the key 'routines'"),
         ("routines:\n  a: date\n", "the routine 'a' holds a single value"),
         ("routines:\n  a:\n", "the routine 'a' holds nothing"),
     ],
@@ -138,7 +150,7 @@ def test_a_warning_refuses_nothing() -> None:
         ("", "run: [cat, ;, y]", "a list is run without a shell, so the program is given ';' as an argument"),
         ("", "run: [ls, ~/x]", "a list is run without a shell, so '~/x' stays as it is"),
         ("", "run: [ls, $HOME]", "a list is run without a shell, so '$HOME' stays as it is"),
-        ("env: {PATH: $HOME/bin}", "run: x", "PATH is the text '$HOME/bin': nothing is expanded in `env`"),
+        ("env: {PATH: $HOME/bin}", "run: x", "'PATH' is the text '$HOME/bin': nothing is expanded in 'env'"),
         ("env: {P: pa$word}", "run: x", None),
     ],
 )
@@ -168,6 +180,24 @@ def test_very_many_problems_are_cut_short_and_said_to_be() -> None:
     problems = judged(text).problems
     assert MOST_PROBLEMS <= len(problems) <= MOST_PROBLEMS + 10
     assert "too many problems" in problems[-1].problem
+
+
+def test_very_many_warnings_are_cut_short_and_refuse_nothing() -> None:
+    text = "routines:\n" + "".join(f"  r{n}:\n    schedule: daily 08:00\n    run: echo 'x\n" for n in range(3000))
+    judgement = judged(text)
+    assert judgement.file is not None
+    assert len(judgement.file.routines) == 3000
+    assert len(judgement.problems) <= MOST_PROBLEMS + 10
+    assert "no further warnings" in judgement.problems[-1].problem
+
+
+def test_a_time_zone_that_is_wrong_in_another_way_in_every_routine_costs_little() -> None:
+    text = "routines:\n" + "".join(
+        f"  r{n}: {{schedule: daily 08:00, run: x, timezone: Europe/Place{n}}}\n" for n in range(10_000)
+    )
+    began = time.process_time()
+    assert len(judged(text).problems) >= MOST_PROBLEMS
+    assert time.process_time() - began < 5
 
 
 def test_reading_ten_thousand_routines_keeps_all_of_them() -> None:

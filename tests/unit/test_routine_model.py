@@ -127,7 +127,7 @@ def test_a_name_of_letters_digits_and_marks_is_accepted(name: str) -> None:
 )
 def test_any_other_name_is_refused_with_one_that_is_good(name: str, instead: str) -> None:
     problem = the_problem(f"routines:\n  {name}:\n    schedule: daily 08:00\n    run: date\n")
-    assert problem.fix.startswith(f"write for instance {instead};")
+    assert problem.fix.startswith(f"write `{instead}:`;")
     assert (problem.line, problem.column) == (2, 3)
 
 
@@ -137,42 +137,42 @@ def test_names_that_differ_in_case_alone_are_refused_since_files_bear_them() -> 
 
 
 SAID = {
-    "timeout: 0s": "`timeout` 0s is shorter than 1s",
-    "timeout: 999ms": "`timeout` 999ms is shorter than 1s",
-    "timeout: 500d": "`timeout`: '500d' is longer than a year",
-    "timeout: -5m": "`timeout`: '-5m' is negative",
-    "timeout: soon": "`timeout`: 'soon' is not a duration",
-    "timeout: soon; or later": "`timeout`: 'soon; or later' is not a duration",
-    "timeout: " + "1s " * 30: "`timeout`: '1s 1s 1s",
-    "timeout: [5m]": "an unquoted [ begins a list in YAML",
-    "timeout:": "`timeout` has no value",
-    "kill_after: 11m": "`kill_after` 11m is longer than 10m",
-    "grace: none": "`grace`: 'none' is not a duration",
-    "stale_after: 5s": "`stale_after` 5s is shorter than 1m",
-    "keep_logs: 0": "`keep_logs`: 0 is not from 1 to 10000",
-    "keep_logs: -1": "`keep_logs`: '-1' is not a whole number",
-    "keep_logs: 1.5": "`keep_logs`: '1.5' is not a whole number",
-    "keep_logs: ten": "`keep_logs`: 'ten' is not a whole number",
-    "enabled: perhaps": "`enabled`: 'perhaps' is neither yes nor no",
-    "enabled: 1": "`enabled`: '1' is neither yes nor no",
-    "catch_up: newest": "`catch_up`: 'newest' is not one of: latest, none",
-    "overlap: maybe": "`overlap`: 'maybe' is not one of: skip",
-    "cwd: ~bob/x": "`cwd`: '~bob/x' names the home of another user",
-    "cwd: $HOME/x": "`cwd`: '$HOME/x' holds a variable, and no shell reads this value",
-    "cwd: ''": "`cwd` is empty",
-    "env_file:": "`env_file` has no value",
-    "shell: bash -eu": "`shell`: 'bash -eu' is not the path of one program",
-    "shell: ''": "`shell`: '' is not the path of one program",
-    "env: x": "`env` takes names with values and holds a single value",
-    "env: {A: [1]}": "the variable A takes one text and holds a list",
+    "timeout: 0s": "'timeout': '0s' is shorter than 1s",
+    "timeout: 999ms": "'timeout': '999ms' is shorter than 1s",
+    "timeout: 500d": "'timeout': '500d' is longer than a year",
+    "timeout: -5m": "'timeout': '-5m' is negative",
+    "timeout: soon": "'timeout': 'soon' is not a duration",
+    "timeout: soon; or later": "'timeout': 'soon; or later' is not a duration",
+    "timeout: " + "1s " * 30: "'timeout': '1s 1s 1s",
+    "timeout: [5m]": "'timeout' takes a single value and holds a list",
+    "timeout:": "'timeout' has no value",
+    "kill_after: 11m": "'kill_after': '11m' is longer than 10m",
+    "grace: none": "'grace': 'none' is not a duration",
+    "stale_after: 5s": "'stale_after': '5s' is shorter than 1m",
+    "keep_logs: 0": "'keep_logs': '0' is not from 1 to 10000",
+    "keep_logs: -1": "'keep_logs': '-1' is not a whole number",
+    "keep_logs: 1.5": "'keep_logs': '1.5' is not a whole number",
+    "keep_logs: ten": "'keep_logs': 'ten' is not a whole number",
+    "enabled: perhaps": "'enabled': 'perhaps' is neither yes nor no",
+    "enabled: 1": "'enabled': '1' is neither yes nor no",
+    "catch_up: newest": "'catch_up': 'newest' is not known",
+    "overlap: maybe": "'overlap': 'maybe' is not known",
+    "cwd: ~bob/x": "'cwd': '~bob/x' names the home of another user",
+    "cwd: $HOME/x": "'cwd': '$HOME/x' holds a variable, and no shell reads this value",
+    "cwd: ''": "'cwd' is empty",
+    "env_file:": "'env_file' has no value",
+    "shell: bash -eu": "'shell': 'bash -eu' is not the path of one program",
+    "shell: ''": "'shell': '' is not the path of one program",
+    "env: x": "'env' takes names with values and holds a single value",
+    "env: {A: [1]}": "the variable 'A' takes one text and holds a list",
     "env: {a-b: 1}": "'a-b' is not the name of a variable",
-    "env: {ANKITA_SLOT: 1}": "ANKITA_SLOT is set or taken out by the agent for every run",
-    "env: {NOTIFY_SOCKET: 1}": "NOTIFY_SOCKET is set or taken out by the agent for every run",
-    'env: {A: "\\0"}': "`A` holds a NUL character",
-    "success_exit_status: 256": "`success_exit_status`: 256 is not from 0 to 255",
-    "success_exit_status: []": "`success_exit_status` is an empty list",
-    "success_exit_status: {a: 1}": "`success_exit_status` takes a single value and holds a mapping",
-    "description: ''": "`description` is empty",
+    "env: {ANKITA_SLOT: 1}": "'ANKITA_SLOT' is set or taken out by the agent for every run",
+    "env: {NOTIFY_SOCKET: 1}": "'NOTIFY_SOCKET' is set or taken out by the agent for every run",
+    'env: {A: "\\0"}': "'A' holds a NUL character",
+    "success_exit_status: 256": "'success_exit_status': '256' is not from 0 to 255",
+    "success_exit_status: []": "'success_exit_status' is an empty list",
+    "success_exit_status: {a: 1}": "'success_exit_status' takes a single value and holds a mapping",
+    "description: ''": "'description' is empty",
     "timezone: Europe/Berln": "no time zone is named 'Europe/Berln'",
     "timezone: ../../etc/passwd": "no time zone is named '../../etc/passwd'",
 }
@@ -188,17 +188,17 @@ def test_what_does_not_fit_is_said_in_plain_words_with_its_place(line: str) -> N
 
 
 RUNS = {
-    "run:": "`run` has no value",
-    "run: ''": "`run` is empty",
-    "run: '  '": "`run` is empty",
-    "run: []": "`run` is an empty list",
-    "run: ['', a]": "the program of `run` is empty",
-    "run: [a, [b]]": "`run` takes a single value and holds a list",
+    "run:": "'run' has no value",
+    "run: ''": "'run' is empty",
+    "run: '  '": "'run' is empty",
+    "run: []": "'run' is an empty list",
+    "run: ['', a]": "the program of 'run' is empty",
+    "run: [a, [b]]": "'run' takes a single value and holds a list",
     "run: [a, ]": None,
-    "run: [a, ~]": "`run` has no value",
+    "run: [a, ~]": "'run' has no value",
     "run: [~/bin/x]": "'~/bin/x': a list is run as it is, and only a shell knows what ~ means",
-    'run: "a\\0b"': "`run` holds a NUL character",
-    'run: ["a\\0b"]': "`run` holds a NUL character",
+    'run: "a\\0b"': "'run' holds a NUL character",
+    'run: ["a\\0b"]': "'run' holds a NUL character",
 }
 
 
@@ -229,7 +229,7 @@ def test_a_jitter_is_compared_with_the_shortest_gap_and_both_are_named() -> None
     assert problem.problem == (
         "the jitter 5m is not shorter than 5m, the shortest gap of the schedule '*/5 * * * *' of 'a'"
     )
-    assert problem.fix == "write jitter: 2m30s or less in this routine"
+    assert problem.fix == "write `jitter: 2m30s` or less in this routine"
     assert judged(in_routine("jitter: 4m59s", schedule="schedule: '*/5 * * * *'")).problems == ()
 
 

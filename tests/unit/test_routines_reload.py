@@ -6,7 +6,7 @@ import pytest
 
 from ankita_agent.app.routines import Changes, Loaded, Routines, Standing, changes_between
 from ankita_agent.core.errors import BadConfiguration
-from ankita_agent.core.instants import MINUTE, parse_instant
+from ankita_agent.core.instants import MINUTE, SECOND, Duration, parse_instant
 from ankita_agent.core.problems import Problem
 from ankita_agent.core.routine import NO_ROUTINES
 from ankita_agent.core.routine_file import Judgement
@@ -69,7 +69,7 @@ def test_a_good_file_comes_into_force_and_is_remembered() -> None:
 def test_no_file_at_all_is_an_agent_without_routines() -> None:
     loaded = Setting(WrittenFile(None)).routines.start()
     assert (loaded.standing, loaded.file, loaded.error) == (Standing.ABSENT, NO_ROUTINES, "")
-    assert loaded.told == f"there is no {PATH}, so no routine is in force"
+    assert loaded.told == f"there is no {PATH}, so no routine is in force; write one there and it is in force at once"
 
 
 def test_a_file_that_was_removed_while_no_agent_ran_is_said_aloud() -> None:
@@ -106,8 +106,11 @@ def test_a_bad_edit_leaves_the_routines_in_force_and_says_so_until_it_is_mended(
     rejected = setting.saved(BAD)
     assert (rejected.standing, names(rejected)) == (Standing.REJECTED, ["a"])
     assert rejected.since == NOON
-    assert rejected.error.startswith(f"the file was rejected at 2026-11-30T12:00:00Z: {PATH}:2:3: ")
-    assert "1 routine from before stays in force" in rejected.told
+    place = f"{PATH}:2:3: the routine 'a' has no run (and 1 more)"
+    assert rejected.told == f"{place}; 1 routine from before stays in force; see: ankita-agent check"
+    assert rejected.error == (
+        f"{place}, since 2026-11-30T12:00:00Z; the routines from before stay in force; see: ankita-agent check"
+    )
     assert setting.remembered.content == A.encode()
 
     mended = setting.saved(B)
@@ -122,6 +125,38 @@ def test_a_rejection_keeps_its_first_time_over_further_bad_edits() -> None:
     setting.clock.pass_time(MINUTE)
     assert setting.saved(BAD + "#").since == NOON
     assert setting.saved(BAD + "#").since == NOON
+
+
+def test_another_fault_has_a_time_of_its_own() -> None:
+    setting = Setting(WrittenFile(A))
+    setting.routines.start()
+    times = []
+    for text in ("", None, BAD, None, None):
+        setting.clock.pass_time(Duration(MINUTE + SECOND // 3))
+        loaded = setting.saved(text)
+        assert loaded.since is not None
+        times.append((loaded.since - NOON) // MINUTE)
+    assert times == [1, 2, 3, 4, 4]
+
+
+def test_a_file_that_is_gone_is_not_called_rejected_and_what_to_do_is_said_where_a_check_would_not() -> None:
+    setting = Setting(WrittenFile(A))
+    setting.routines.start()
+    back = "to have no routines, write a file with `routines: {}`"
+    gone = setting.saved(None)
+    assert gone.told == f"{PATH}: the file is gone; 1 routine from before stays in force; put it back; {back}"
+    assert gone.error.startswith(f"{PATH}: the file is gone, since 2026-11-30T12:00:00Z; the routines from before")
+    assert "as if it was only half saved" in setting.saved("").told
+
+
+def test_what_the_journal_is_told_holds_no_time_and_what_status_shows_is_cut_to_the_second() -> None:
+    setting = Setting(WrittenFile(A))
+    setting.routines.start()
+    setting.clock.pass_time(Duration(SECOND // 3))
+    for text in (BAD, "", None):
+        loaded = setting.saved(text)
+        assert "2026" not in loaded.told
+        assert ", since 2026-11-30T12:00:00Z;" in loaded.error
 
 
 def test_a_bad_file_at_a_restart_leaves_the_remembered_routines_in_force() -> None:

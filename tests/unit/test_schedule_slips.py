@@ -4,6 +4,7 @@ import pytest
 
 from ankita_agent.core.schedule import ScheduleError, parse_schedule
 from ankita_agent.core.schedule_slips import FORMS
+from ankita_agent.core.wording import as_value
 
 
 def refusal(text: str) -> ScheduleError:
@@ -72,7 +73,7 @@ def refusal(text: str) -> ScheduleError:
 )
 def test_a_slip_is_answered_with_the_schedule_that_was_meant(text: str, meant: str) -> None:
     fix = refusal(text).fix
-    assert fix.startswith(f"write `{meant}`")
+    assert fix.startswith(f"write `{as_value(meant)}`")
     assert parse_schedule(meant)
 
 
@@ -82,27 +83,26 @@ def test_a_slip_is_answered_with_the_schedule_that_was_meant(text: str, meant: s
         ("", "the schedule is empty", FORMS),
         ("  \n", "the schedule is empty", FORMS),
         ("0", "'0' is a number, not a schedule",
-         "write `every 30m` to repeat, `daily 08:00` for a time of day"),
+         "write `every 30m` to repeat, or as in `daily 08:00` a time of day"),
         ("every 5", "'every 5' has no unit", "write `every 5s`, `every 5m` or `every 5h`"),
-        ("every 400d", "'400d' is longer than a year", "the longest is 366d"),
+        ("every 400d", "'400d' is longer than a year", "write `every 366d` or less"),
         ("every 500ms", "'500ms' is not a whole number of seconds from 1s up", "write `every 1s` or longer"),
         ("every 1500ms", "'1500ms' is not a whole number of seconds from 1s up", "write `every 1s` or longer"),
         ("every 0s", "'0s' is not a whole number of seconds from 1s up", "write `every 1s` or longer"),
         ("every other day", "'every other day' is not a schedule", FORMS),
-        ("daily 8", "'8' is not a time of day", "write 08:00, or 8am"),
-        ("daily 20", "'20' is not a time of day", "write 20:00, or 8pm"),
-        ("daily 24:00", "the hour must be 0 to 23, got 24", "midnight is 00:00"),
-        ("daily 8:60", "the minute must be 0 to 59, got 60", "write it as 08:30 or 8:30am"),
-        ("daily 8:5", "'8:5' is not a time of day", "write it as 08:30 or 8:30am"),
-        ("daily 13pm", "with pm the hour must be 1 to 12, got 13", "write 13:00"),
-        ("daily 0am", "with am the hour must be 1 to 12, got 0", "write 00:00"),
-        ("daily 08:00:00", "'08:00:00' is not a time of day", "write 08:00: a time of day has no seconds"),
-        ("daily 08:00, 18:00", "'08:00, 18:00' is not a time of day",
-         "write one time; several with the same minute are one cron expression: 0 8,18 * * *"),
+        ("daily 8", "'8' is not a time of day", "write `daily 08:00` or `daily 8am`"),
+        ("daily 20", "'20' is not a time of day", "write `daily 20:00` or `daily 8pm`"),
+        ("daily 24:00", "the hour must be 0 to 23, got '24'", "write `daily 00:00` for midnight"),
+        ("daily 8:60", "the minute must be 0 to 59, got '60'", "write hour and minute, as in `daily 08:30`"),
+        ("daily 8:5", "'8:5' is not a time of day", "write `daily 08:05` or `daily 08:50`"),
+        ("daily 13pm", "with pm the hour must be 1 to 12, got '13'", "write `daily 13:00`"),
+        ("daily 0am", "with am the hour must be 1 to 12, got '0'", "write `daily 00:00`"),
+        ("daily 08:00:00", "'08:00:00' is not a time of day", "write `daily 08:00`: a time of day has no seconds"),
+        ("daily 08:00, 18:00", "'08:00, 18:00' is more than one time", 'write `"0 8,18 * * *"`'),
         ("weekdays 08:00 Europe/Berlin", "'08:00 Europe/Berlin' is not a time of day",
-         "write the zone under `timezone:`"),
+         "write `weekdays 08:00`, and the zone under the key 'timezone'"),
         ("TZ=Europe/Berlin 0 8 * * *", "'TZ=Europe/Berlin 0 8 * * *' names its zone",
-         "write the zone under `timezone:`, and here `0 8 * * *`"),
+         "write `0 8 * * *`, and the zone under the key 'timezone'"),
         ("2026-01-01", "'2026-01-01' is OnCalendar= text of systemd and has no equivalent here", FORMS),
         ("Fri *-*-13 00:00", "'Fri *-*-13 00:00' is OnCalendar= text of systemd and has no equivalent here", FORMS),
         ("*-*-* *:*:0/10", "'*-*-* *:*:0/10' is OnCalendar= text of systemd and has no equivalent here", FORMS),

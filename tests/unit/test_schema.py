@@ -9,7 +9,7 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from ankita_agent.core.routine_file import DEFAULT_KEYS, ROUTINE_KEYS
+from ankita_agent.core.keys import DEFAULT_KEYS, ROUTINE_KEYS
 from ankita_agent.core.routine_schema import routines_schema
 from tests.routine_texts import BAD, GOOD, judged
 

@@ -101,7 +101,7 @@ def test_an_alias_stands_for_what_its_anchor_marked() -> None:
 
 def test_a_merge_key_is_refused_and_defaults_are_named() -> None:
     problem = the_problem(b"a: &x {b: c}\nd:\n  <<: *x\n")
-    assert problem == Problem(3, 3, "merge keys (<<) are not read", "put what routines share under: defaults:")
+    assert problem == Problem(3, 3, "merge keys (<<) are not read", "move what routines share below `defaults:`")
 
 
 def test_an_alias_inside_of_what_it_stands_for_is_refused() -> None:

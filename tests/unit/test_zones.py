@@ -118,15 +118,15 @@ def test_utc_is_known_and_a_zone_is_made_once() -> None:
 @pytest.mark.parametrize(
     ("key", "fix"),
     [
-        ("Europe/Berln", "the nearest is Europe/Berlin"),
-        ("europe/berlin", "the nearest is Europe/Berlin"),
-        ("Berlin", "the nearest is Europe/Berlin"),
-        ("new york", "the nearest is America/New_York"),
-        ("utc", "the nearest is UTC"),
-        (" Europe/Berlin", "the nearest is Europe/Berlin"),
-        ("UTC+2", "a zone is named after a place, not after its offset: write Europe/Berlin"),
-        ("+02:00", "a zone is named after a place, not after its offset: write Europe/Berlin"),
-        ("qqq", "write a name of the IANA database, such as Europe/Berlin or UTC"),
+        ("Europe/Berln", "write `Europe/Berlin`"),
+        ("europe/berlin", "write `Europe/Berlin`"),
+        ("Berlin", "write `Europe/Berlin`"),
+        ("new york", "write `America/New_York`"),
+        ("utc", "write `UTC`"),
+        (" Europe/Berlin", "write `Europe/Berlin`"),
+        ("UTC+2", "a zone is named after a place, not after its offset: write `Europe/Berlin`"),
+        ("+02:00", "a zone is named after a place, not after its offset: write `Europe/Berlin`"),
+        ("qqq", "write a name of the IANA database, as in `Europe/Berlin` or `UTC`"),
     ],
 )
 def test_an_unknown_zone_is_answered_with_the_nearest(key: str, fix: str) -> None:

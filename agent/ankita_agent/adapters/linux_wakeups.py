@@ -1,15 +1,17 @@
 """The loop's one wait on Linux: epoll over signals, inotify, pidfds and a pipe."""
 
+import ctypes
 import os
 import select
 import signal
 import socket
+import time
 from collections.abc import Callable, Sequence
 from types import FrameType
 
 from inotify_simple import INotify, flags
 
-from ankita_agent.core.instants import Duration, in_seconds
+from ankita_agent.core.instants import SECOND, Duration
 from ankita_agent.ports.wakeups import Happened
 
 _CHANGES = (
@@ -32,12 +34,30 @@ def _ignored_on_purpose(number: int) -> bool:
     return number == signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN
 
 
+class _Alarm:
+    """A timer as a descriptor that becomes readable (timerfd_create(2); Python has it from 3.13 on).
+
+    Not epoll's own timeout: that is rounded up to milliseconds, and the kernel may let it be late by a thousandth
+    of the wait besides, which is 30 ms after half a minute (select_estimate_accuracy, fs/select.c).
+    """
+
+    def __init__(self) -> None:
+        self._libc = ctypes.CDLL(None, use_errno=True)
+        self.descriptor: int = self._libc.timerfd_create(time.CLOCK_MONOTONIC, os.O_CLOEXEC | os.O_NONBLOCK)
+        if self.descriptor < 0:
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), "timerfd_create")
+
+    def set(self, span: Duration) -> None:
+        """Become readable after that time, and not before; what was set earlier is forgotten."""
+        once = (ctypes.c_long * 4)(0, 0, *divmod(max(1, span), SECOND))  # struct itimerspec; zero would mean never
+        self._libc.timerfd_settime(self.descriptor, 0, once, None)
+
+
 class LinuxWakeups:
     """ports.wakeups.Wakeups over epoll(7), inotify(7), pidfd_open(2) and signal.set_wakeup_fd.
 
     Construct it in the main thread and before anything that a signal must not interrupt: from then on the
-    signals given are events, except a hang-up that this process was started to ignore, as by nohup(1). epoll's
-    timeout has a resolution of a millisecond, so a wait may end up to one millisecond late.
+    signals given are events, except a hang-up that this process was started to ignore, as by nohup(1).
     """
 
     def __init__(self, signals: Sequence[int]) -> None:
@@ -51,6 +71,8 @@ class LinuxWakeups:
         self._epoll = select.epoll()
         self._epoll.register(self._reader, select.EPOLLIN)
         self._epoll.register(self._poke_reader, select.EPOLLIN)
+        self._alarm = _Alarm()
+        self._epoll.register(self._alarm.descriptor, select.EPOLLIN)
         self._inotify: INotify | None = None
         self._watches: dict[int, str] = {}
         self._processes: set[int] = set()
@@ -89,7 +111,8 @@ class LinuxWakeups:
 
     def wait(self, at_most: Duration) -> Happened:
         """Wait until something happens, at most this long."""
-        ready = {descriptor for descriptor, _ in self._epoll.poll(max(0.0, in_seconds(at_most)))}
+        self._alarm.set(at_most)
+        ready = {descriptor for descriptor, _ in self._epoll.poll()}
         numbers = self._signals() if self._reader.fileno() in ready else b""
         poked = self._poke_reader in ready and bool(_drained(self._poke_reader))
         for descriptor in ready & self._processes:
@@ -119,7 +142,7 @@ class LinuxWakeups:
         signal.set_wakeup_fd(self._previous_wakeup)
         for number, handler in self._previous.items():
             signal.signal(number, handler)
-        for descriptor in (*self._processes, self._poke_reader, self._poke_writer):
+        for descriptor in (*self._processes, self._poke_reader, self._poke_writer, self._alarm.descriptor):
             os.close(descriptor)
         self._processes.clear()
         if self._inotify is not None:

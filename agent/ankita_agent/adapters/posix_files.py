@@ -4,7 +4,7 @@ import errno
 import fcntl
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from ankita_agent.ports.files import Descriptor, FileFacts, Inode
 
@@ -97,18 +97,19 @@ class PosixFiles:
 
     def replace(self, directory: Descriptor, name: str, content: bytes) -> None:
         """Durably give `name` this content, whole or not at all."""
-        temporary = f".{name}.{os.getpid()}.new"
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-        descriptor = os.open(temporary, flags, 0o600, dir_fd=directory)
+        self.replace_all(directory, {name: content})
+
+    def replace_all(self, directory: Descriptor, contents: Mapping[str, bytes]) -> None:
+        """Durably give each name its content, in this order."""
+        temporaries = {name: f".{name}.{os.getpid()}.new" for name in contents}
         try:
-            try:
-                _write_all(descriptor, content)
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
-            os.rename(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)
+            for name, content in contents.items():
+                _write_durably(temporaries[name], content, directory)
+            for name, temporary in temporaries.items():
+                os.rename(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)
         except OSError:
-            self.unlink(directory, temporary)
+            for temporary in temporaries.values():
+                self.unlink(directory, temporary)
             raise
         os.fsync(directory)
 
@@ -143,6 +144,16 @@ class PosixFiles:
     def on_fork(self, in_child: Callable[[], None]) -> None:
         """Call `in_child` in every child forked from here."""
         os.register_at_fork(after_in_child=in_child)
+
+
+def _write_durably(name: str, content: bytes, directory: Descriptor) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(name, flags, 0o600, dir_fd=directory)
+    try:
+        _write_all(descriptor, content)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _write_all(descriptor: int, content: bytes) -> None:

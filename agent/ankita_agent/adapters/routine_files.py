@@ -20,6 +20,7 @@ import errno
 import grp
 import os
 import pwd
+import shlex
 import stat
 from collections import deque
 from collections.abc import Callable
@@ -160,10 +161,10 @@ class _Walk:
                 self._watch[here] = None
                 return there
             elif not stat.S_ISDIR(status.st_mode):
-                raise _Refused(f"{there!r} is not a directory", "move that file away")
+                raise _Refused(f"{there!r} is not a directory", _name_directory(there))
             else:
                 self._here = there
-        raise _Refused(f"{path!r} is a directory", "move it away, or name the file in it")
+        raise _Refused(f"{path!r} is a directory", "name a file in it")
 
     def _note_missing(self, there: str) -> None:
         self._watch[self._here] = None
@@ -236,6 +237,14 @@ def is_private_group(gid: int) -> bool:
     if user.pw_gid != gid or group.gr_name != user.pw_name or not {user.pw_name, "root"}.issuperset(group.gr_mem):
         return False
     return not any(other.pw_gid == gid and other.pw_uid != user.pw_uid for other in pwd.getpwall())
+
+
+def _name_directory(file: str) -> str:
+    """What to do about a file where the configuration directory, or one above it, should be."""
+    directory, name = os.path.split(file)
+    if name.endswith((".yaml", ".yml")):
+        return f"name the directory and not the file: write `ANKITA_CONFIG_DIR={shlex.quote(directory)}`"
+    return "name the directory in which routines.yaml stands, or is to stand, in ANKITA_CONFIG_DIR"
 
 
 def _names(path: str) -> list[str]:

@@ -21,10 +21,10 @@ from typing import Any, Final, NamedTuple, NoReturn
 
 import yaml
 
-from ankita_agent.core import first_mistakes
-from ankita_agent.core.first_mistakes import SyntaxFault
+from ankita_agent.core.mendings import SyntaxFault, mend, unquoted
 from ankita_agent.core.problems import Problem
 from ankita_agent.core.tree import Document, Kind, Mapping, Node, Scalar, Sequence, lines_of
+from ankita_agent.core.wording import shown
 
 LARGEST: Final = 10 * 1024 * 1024
 DEEPEST: Final = 50
@@ -72,7 +72,7 @@ def _read_with_corrections(text: str, lines: tuple[str, ...], loader: Any) -> Do
             fault = _fault_of(error, current)
             if "nesting depth" in fault.said:  # the scanner's own limit comes before ours
                 return Document(None, lines, (*found, _too_deep(fault.line, fault.column)))
-            mending = first_mistakes.mend(current, fault)
+            mending = mend(current, fault)
             stuck = not mending.lines or not mended.isdisjoint(mending.lines)
             if not stuck or not found:
                 found.append(mending.problem)
@@ -103,7 +103,7 @@ class _Anchored(NamedTuple):
 class _Open:
     """A mapping or list whose end has not come yet."""
 
-    __slots__ = ("anchor", "flow", "is_mapping", "key", "nodes", "places", "start", "total")
+    __slots__ = ("again", "anchor", "flow", "is_mapping", "key", "nodes", "places", "start", "total")
 
     def __init__(self, event: Any, total: int) -> None:
         self.is_mapping = isinstance(event, yaml.MappingStartEvent)
@@ -113,12 +113,15 @@ class _Open:
         self.total = total  # nodes before it, to know its size at its end
         self.key: Scalar | None = None
         self.nodes: list[Any] = []
+        self.again: list[tuple[Scalar, Node]] = []
         self.places: dict[str, Scalar] = {}
 
     def close(self) -> Node:
         """The finished node."""
-        kind = Mapping if self.is_mapping else Sequence
-        return kind(tuple(self.nodes), self.flow, self.start.line + 1, self.start.column + 1)
+        nodes, line, column = tuple(self.nodes), self.start.line + 1, self.start.column + 1
+        if self.is_mapping:
+            return Mapping(nodes, self.flow, line, column, tuple(self.again))
+        return Sequence(nodes, self.flow, line, column)
 
 
 class _TreeBuilder:
@@ -189,8 +192,8 @@ class _TreeBuilder:
         """Report a value that YAML takes for an alias, an anchor or a tag; the text that was meant."""
         line, column = _mark(event)
         written = self._lines[line - 1] if line <= len(self._lines) else ""
-        unquoted = first_mistakes.unquoted(written, line, column)
-        self._report(line, column, unquoted.problem, unquoted.fix)
+        problem = unquoted(written, line, column)
+        self._report(line, column, problem.problem, problem.fix)
         return written[column - 1 : column - 1 + _LONGEST_MEANT].strip()
 
     def _place(self, node: Node, anchor: str | None, size: int) -> None:
@@ -219,11 +222,13 @@ class _TreeBuilder:
             self._report(
                 key.line,
                 key.column,
-                f"{key.text[:_LONGEST_MEANT]!r} stands here a second time, after line {first.line}",
-                f"keep one of the lines {first.line} and {key.line}",
+                f"{shown(key.text)} stands here a second time, after line {first.line}",
+                f"remove one of the lines {first.line} and {key.line}"
+                + (", or give one another name" if isinstance(value, Mapping) else ""),
             )
+            parent.again.append((key, value))
         elif key.text == "<<" and key.kind is Kind.PLAIN:
-            fix = "put what routines share under: defaults:"
+            fix = "move what routines share below `defaults:`"
             self._report(key.line, key.column, "merge keys (<<) are not read", fix)
         else:
             parent.nodes.append((key, value))
@@ -254,7 +259,7 @@ def _scalar_of(event: Any, text: str, kind: Kind) -> Scalar:
 
 def _too_deep(line: int, column: int) -> Problem:
     problem = f"this is nested more than {DEEPEST} levels deep"
-    return Problem(line, column, problem, "a routine needs four levels: write it flatter")
+    return Problem(line, column, problem, "write it flatter: a routine needs four levels")
 
 
 def _mark(event: Any) -> tuple[int, int]:
@@ -295,7 +300,7 @@ def _control_character(text: str, strange: re.Match[str]) -> Problem:
     return Problem(
         *_end_of(text[: strange.start()]),
         f"the character U+{ord(strange[0]):04X} cannot stand in a text file",
-        'remove it; inside of double quotes it can be written as "\\x…"',
+        "remove it, or between double quotes write it with `\\x` and two digits",
     )
 
 

@@ -19,7 +19,7 @@ from ankita_agent.app.runner import Runner, StopReason
 from ankita_agent.app.seat import Opened
 from ankita_agent.app.shift import LONGEST_WAIT, Shift
 from ankita_agent.app.world import Manner, World
-from ankita_agent.core.errors import Fenced, LedgerDamaged, SomeoneElseOwns
+from ankita_agent.core.errors import AnkitaError, Fenced, LedgerDamaged, SomeoneElseOwns
 from ankita_agent.core.instants import SECOND, Duration, Monotonic
 from ankita_agent.ports.wakeups import Happened
 
@@ -63,6 +63,9 @@ class Agent:
                 self._drain(self._serve(self._begin(first=True)))
             except Fenced as fault:
                 return self._give_way(fault)
+            except (AnkitaError, OSError):
+                self._end_runs()
+                raise
             return 0
         finally:
             self._owner.leave()
@@ -150,6 +153,7 @@ class Agent:
                 shift.work(happened)
             except LedgerDamaged as fault:
                 self._tell(str(fault))
+                self._owner.check()  # where the whole directory went, it is not the ledger that is damaged
                 shift.close()
                 self._book.forget()
                 shift = self._begin(first=False)
@@ -217,3 +221,12 @@ class Agent:
         if self._shift is not None:
             self._see_to_the_end(self._shift, None)
         return fault.exit_code
+
+    def _end_runs(self) -> None:
+        """Stop what runs when no ledger can be had any more: nothing goes on that nobody watches."""
+        self._runner.stop_all(StopReason.SHUTDOWN)
+        while self._runner.running():
+            deadline = self._runner.deadline()
+            assert deadline is not None
+            self._world.wakeups.wait(Duration(max(0, deadline - self._world.clock.awake())))
+            self._runner.collect()

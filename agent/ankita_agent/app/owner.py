@@ -129,8 +129,7 @@ class Owner:
         """Publish the ownership whose term the ledger has given: the term's file, then the claim. Durable."""
         assert self._locks is not None
         self._term, self._since = term, now
-        self._files.replace(self._own, TERM, f"{term}\n".encode())
-        self._publish()
+        self._files.replace_all(self._own, {TERM: f"{term}\n".encode(), CLAIM: self._written_claim()})
         self._sweep()
 
     def known_term(self) -> int:
@@ -248,8 +247,11 @@ class Owner:
             return False
 
     def _publish(self) -> None:
+        self._files.replace(self._own, CLAIM, self._written_claim())
+
+    def _written_claim(self) -> bytes:
         assert self._term is not None
-        self._files.replace(self._own, CLAIM, write_claim(ClaimCard(self._card, self._term, self._since)))
+        return write_claim(ClaimCard(self._card, self._term, self._since))
 
     def _sweep(self) -> None:
         """Remove the life files of the dead: whose lock is free, that agent is gone, and its token never returns."""

@@ -20,23 +20,18 @@ from enum import StrEnum
 from typing import Final
 
 from ankita_agent.core.errors import BadConfiguration, CannotWriteState
-from ankita_agent.core.instants import Instant, format_instant
+from ankita_agent.core.instants import SECOND, Instant, format_instant
 from ankita_agent.core.problems import Problem
 from ankita_agent.core.routine import NO_ROUTINES, RoutineFile, in_force
 from ankita_agent.core.routine_file import Judgement
 from ankita_agent.ports.clock import Clock
 from ankita_agent.ports.routine_source import Absent, Found, LastGood, RoutineSource, Unusable
 
-_GONE: Final = Problem(
-    0, 0, "the file is gone", "put it back; to have no routines, write a file with the line: routines: {}"
-)
+_GONE: Final = Problem(0, 0, "the file is gone", "put it back; to have no routines, write a file with `routines: {}`")
 _EMPTY: Final = Problem(
-    0,
-    0,
-    "the file is empty, as if it was only half saved",
-    "save it again; to have no routines, write: routines: {}",
+    0, 0, "the file is empty, as if it was only half saved", "save it again; to have no routines, write `routines: {}`"
 )
-_CHECK: Final = "look at all of it with: ankita-agent check"
+_CHECK: Final = "see: ankita-agent check"
 
 
 class Standing(StrEnum):
@@ -63,8 +58,8 @@ class Changes:
 class Loaded:
     """What is in force after a load, and how it stands to the file at `path`.
 
-    `problems` are the errors of a rejected file, else warnings. `since` is when this agent first rejected
-    it. `directories` are to be watched for the next change. `unkept` says why `last-good.yaml` could not be
+    `problems` are the errors of a rejected file, else warnings. `since` is when this agent first saw just
+    these. `directories` are to be watched for the next change. `unkept` says why `last-good.yaml` could not be
     written: the routines are in force, and would not outlive a restart with a bad file.
     """
 
@@ -82,9 +77,18 @@ class Loaded:
     def error(self) -> str:
         """What makes the agent degraded, in a line; empty when nothing does."""
         if self.standing is Standing.REJECTED and self.since is not None:
-            first = place_of(self.path, self.problems[0])
-            return f"the file was rejected at {format_instant(self.since)}: {first}{_more(self.problems)}"
+            since = format_instant(Instant(self.since // SECOND * SECOND))
+            return f"{self._first_problem}, since {since}; the routines from before stay in force; {self._remedy}"
         return self.unkept
+
+    @property
+    def _first_problem(self) -> str:
+        return f"{place_of(self.path, self.problems[0])}{_more(self.problems)}"
+
+    @property
+    def _remedy(self) -> str:
+        """What to do about a rejected file: `check` knows it, unless the fault is that nothing is there to check."""
+        return self.problems[0].fix if self.problems[0] in (_GONE, _EMPTY) else _CHECK
 
     @property
     def told(self) -> str:
@@ -94,10 +98,11 @@ class Loaded:
         match self.standing:
             case Standing.REJECTED:
                 stay = "stays" if count == 1 else "stay"
-                return f"{self.error}; {routines} from before {stay} in force; {_CHECK}"
+                return f"{self._first_problem}; {routines} from before {stay} in force; {self._remedy}"
             case Standing.ABSENT:
                 before = "; those of before are not in force, for their file was removed" if self.aside else ""
-                return f"there is no {self.path}, so no routine is in force{before}"
+                next_step = "write one there and it is in force at once"
+                return f"there is no {self.path}, so no routine is in force{before}; {next_step}"
             case Standing.IN_FORCE:
                 return "; ".join(filter(None, (f"{routines} in force from {self.path}{self._changes()}", self.unkept)))
 
@@ -172,7 +177,7 @@ class Routines:
         )
 
     def _rejected(self, problems: tuple[Problem, ...], watch: tuple[str, ...], current: Loaded) -> Loaded:
-        still = current.standing is Standing.REJECTED
+        still = current.standing is Standing.REJECTED and current.problems == problems
         since = current.since if still else self._clock.now()
         return Loaded(current.file, Standing.REJECTED, self._source.path, watch, problems, since)
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import sys
 from collections.abc import Callable
 from typing import Final, NamedTuple
@@ -9,10 +10,13 @@ from typing import Final, NamedTuple
 import click
 
 from ankita_agent import wiring
+from ankita_agent.app.places import FILE
+from ankita_agent.core.errors import OurFault
 from ankita_agent.core.problems import Problem, Severity
 from ankita_agent.core.routine_file import Judgement
 from ankita_agent.core.tree import lines_of
 from ankita_agent.ports.routine_source import Absent, Found, RoutineSource, Unusable
+from ankita_agent.shipped import shipped_path
 
 FINE, WARNED, REFUSED = 0, 1, 78
 MOST_SHOWN: Final = 100
@@ -37,8 +41,10 @@ class _Checked(NamedTuple):
         return WARNED if self.problems else FINE
 
 
-def check_command(find_source: Callable[[], RoutineSource], parse: Callable[[bytes], Judgement]) -> click.Command:
-    """The command, given how to find the file that the agent reads, and how to judge one."""
+def check_command(
+    find_source: Callable[[], RoutineSource], parse: Callable[[bytes], Judgement], find_sample: Callable[[], str | None]
+) -> click.Command:
+    """The command, given how to find the file that the agent reads, how to judge one, and where a sample is."""
 
     @click.command("check")
     @click.argument("file", required=False, type=click.Path(allow_dash=True))
@@ -55,7 +61,7 @@ def check_command(find_source: Callable[[], RoutineSource], parse: Callable[[byt
           $ ankita-agent check
           routines.yaml: 3 routines, no problems
         """
-        checked = _configured(find_source(), parse) if file is None else _given(file, parse)
+        checked = _configured(find_source(), parse, find_sample) if file is None else _given(file, parse)
         if as_json:
             click.echo(json.dumps(_as_json(checked), indent=2, ensure_ascii=False))
         else:
@@ -65,14 +71,21 @@ def check_command(find_source: Callable[[], RoutineSource], parse: Callable[[byt
     return check
 
 
-def _configured(source: RoutineSource, parse: Callable[[bytes], Judgement]) -> _Checked:
+def _configured(
+    source: RoutineSource, parse: Callable[[bytes], Judgement], find_sample: Callable[[], str | None]
+) -> _Checked:
     match source.read():
         case Found(content=content):
             return _judged(source.path, content, parse)
         case Absent():
-            return _missing(source.path, "a start without it is an agent without routines; write one at that path")
+            return _missing(source.path, _first_step(source.path, find_sample()))
         case Unusable(problem=problem):
             return _Checked(source.path, (problem,), None, None)
+
+
+def _first_step(path: str, sample: str | None) -> str:
+    copy = f"; a sample to begin with: cp {shlex.quote(sample)} {shlex.quote(path)}" if sample else ""
+    return f"write one there and it is in force at once, where an agent runs{copy}"
 
 
 def _given(file: str, parse: Callable[[bytes], Judgement]) -> _Checked:
@@ -110,6 +123,7 @@ def _as_json(checked: _Checked) -> list[dict[str, str | int]]:
             "column": each.column,
             "problem": each.problem,
             "fix": each.fix,
+            "severity": each.severity.value,
         }
         for each in checked.problems
     ]
@@ -171,4 +185,11 @@ def _parse(content: bytes) -> Judgement:
     return wiring.routine_judge()(content)
 
 
-command = check_command(_find_source, _parse)
+def _find_sample() -> str | None:
+    try:
+        return str(shipped_path("config", FILE))
+    except OurFault:
+        return None
+
+
+command = check_command(_find_source, _parse, _find_sample)

@@ -14,10 +14,11 @@ from itertools import pairwise
 from typing import Final
 
 from ankita_agent.core.fields import LAST, CronFields, Days, Field
+from ankita_agent.core.wording import as_value, shown, write
 
 
 class ScheduleError(ValueError):
-    """A text that is no schedule: the `problem`, and the `fix`, which says what to write instead.
+    """A text that is no schedule: the `problem`, and the `fix`, which says what to write instead, as YAML.
 
     `value` is the offending part as written and `offset` counts the characters before it, from 0; `field`
     names the cron field that it stands in, or is empty.
@@ -54,13 +55,7 @@ _WEEKDAY: Final = _Kind("day of week", 0, 6, WEEKDAYS, accepts=7)
 _KINDS: Final = (_MINUTE, _HOUR, _MONTH_DAY, _MONTH, _WEEKDAY)
 ORDER: Final = "minute, hour, day of month, month, day of week"
 
-_FOREIGN: Final = {
-    "?": "write * instead",
-    "~": "write one value; `jitter:` spreads starts, and the same way each day",
-    "h": "write one value; `jitter:` spreads starts, and the same way each day",
-    "r": "write one value; `jitter:` spreads starts, and the same way each day",
-    "w": "name a weekday, as in mon#1, or use `condition:`",
-}
+_SPREAD: Final = "; 'jitter' spreads starts, and the same way each day"
 _FOREIGN_PART: Final = re.compile(r"\?|.*~.*|[hr](?:\(.*\))?(?:/.*)?|\d+w|w\d+|lw", re.IGNORECASE)
 
 
@@ -75,12 +70,29 @@ class _Part:
     def refuse(self, problem: str, fix: str) -> ScheduleError:
         return ScheduleError(problem, fix, value=self.text, offset=self.offset, field=self.kind.name)
 
+    def replace(self, problem: str, instead: str, why: str = "") -> "_Replaceable":
+        return _Replaceable(self, problem, instead, why)
+
     def split(self, separator: str) -> list["_Part"]:
         parts, offset = [], self.offset
         for text in self.text.split(separator):
             parts.append(_Part(self.kind, text, offset))
             offset += len(text) + len(separator)
         return parts
+
+
+class _Replaceable(ScheduleError):
+    """A part for which it is known what was meant; `within` gives the whole expression with it."""
+
+    def __init__(self, part: _Part, problem: str, instead: str, why: str) -> None:
+        super().__init__(problem, write(instead) + why, value=part.text, offset=part.offset, field=part.kind.name)
+        self._instead, self._why = instead, why
+
+    def within(self, text: str) -> ScheduleError:
+        """The error for the expression `text`, with the whole of it to write."""
+        whole = text[: self.offset] + self._instead + text[self.offset + len(self.value) :]
+        fix = write(as_value(" ".join(whole.split()))) + self._why
+        return ScheduleError(self.problem, fix, value=self.value, offset=self.offset, field=self.field)
 
 
 @dataclass(slots=True)
@@ -98,7 +110,10 @@ def parse_cron(text: str) -> CronFields:
     if len(words) != len(_KINDS):
         raise _wrong_number(words)
     parts = [_Part(kind, word, offset) for kind, (word, offset) in zip(_KINDS, words, strict=True)]
-    minute, hour, month_day, month, weekday = (_read_field(part) for part in parts)
+    try:
+        minute, hour, month_day, month, weekday = (_read_field(part) for part in parts)
+    except _Replaceable as wrong:
+        raise wrong.within(text) from None
     stars = [part.text.startswith("*") for part in parts]
     fields = CronFields(
         minute=Field(tuple(sorted(minute.values)), stars[0]),
@@ -112,7 +127,7 @@ def parse_cron(text: str) -> CronFields:
         month=Field(tuple(sorted(month.values)), stars[3]),
     )
     if not fields.rules:
-        raise _never(text.strip(), fields, parts[2])
+        raise _never(text, fields, parts[2])
     return fields
 
 
@@ -146,9 +161,8 @@ def _read_field(part: _Part) -> _Found:
     found = _Found(set(), set())
     for item in part.split(","):
         if not item.text:
-            raise part.refuse(
-                f"{part.kind.name} {part.text!r} has an empty item", "write values separated by single commas"
-            )
+            instead = ",".join(filter(None, part.text.split(","))) or "*"
+            raise part.replace(f"{part.kind.name} {shown(part.text)} has an empty item", instead)
         if not _read_special(item, found):
             found.values.update(value % 7 if part.kind is _WEEKDAY else value for value in _read_item(item))
     return found
@@ -158,8 +172,7 @@ def _read_special(item: _Part, found: _Found) -> bool:
     """Note `L`, `5L` and `fri#2`; False when the item is none of them. Raises ScheduleError."""
     text = item.text.lower()
     if _FOREIGN_PART.fullmatch(text):
-        mark = next(mark for mark in "?~whr" if mark in text)
-        raise item.refuse(f"{item.kind.name} {item.text!r} is not understood here", _FOREIGN[mark])
+        raise _foreign(item, text)
     if item.kind is _MONTH_DAY and text == "l":
         found.last_day = True
         return True
@@ -168,13 +181,12 @@ def _read_special(item: _Part, found: _Found) -> bool:
     day, hash_, nth = item.text.partition("#")
     if hash_:
         if not re.fullmatch("[1-5]", nth):
-            raise item.refuse(
-                f"the number after # must be 1 to 5, got {nth!r}", f"write {day}#1 for the first of a month"
-            )
+            problem = f"the number after # must be 1 to 5, got {shown(nth)}"
+            raise item.replace(problem, f"{day}#1", " for the first of a month")
         found.nth.add((_read_value(_Part(item.kind, day, item.offset)) % 7, int(nth)))
         return True
     if re.fullmatch("l[0-9]*", text):
-        raise item.refuse(f"day of week {item.text!r} is not understood here", f"write {text[1:] or 5}L")
+        raise item.replace(f"day of week {shown(item.text)} is not understood here", f"{text[1:] or 5}L")
     if text.endswith("l"):
         found.nth.add((_read_value(_Part(item.kind, item.text[:-1], item.offset)) % 7, LAST))
         return True
@@ -192,9 +204,10 @@ def _read_item(item: _Part) -> Sequence[int]:
     else:
         low = high = _read_value(base)
         if steps:
-            raise item.refuse(
-                f"{kind.name} {item.text!r} has a step on a single value",
-                f"write {low}-{kind.high}/{steps[0].text} to count on from {low}",
+            raise item.replace(
+                f"{kind.name} {shown(item.text)} has a step on a single value",
+                f"{low}-{kind.high}/{steps[0].text}",
+                f" to count on from {low}",
             )
     if not steps:
         return range(low, high + 1)
@@ -204,12 +217,14 @@ def _read_item(item: _Part) -> Sequence[int]:
 def _read_range(base: _Part) -> tuple[int, int]:
     ends = base.split("-")
     if len(ends) != 2:
-        raise base.refuse(f"{base.text!r} is not a range", "write its first and last value: 9-17")
+        raise base.replace(f"{shown(base.text)} is not a range", f"{ends[0].text}-{ends[-1].text}")
     low, high = (_read_value(end) for end in ends)
     if low > high:
         kind = base.kind
         around = {*range(low, kind.high + 1), *range(kind.low, high + 1)}
-        raise base.refuse(f"{kind.name} range {base.text!r} runs backwards", f"write {_write_values(sorted(around))}")
+        if kind is _WEEKDAY:
+            around = {value % 7 for value in around}
+        raise base.replace(f"{kind.name} range {shown(base.text)} runs backwards", _write_values(sorted(around)))
     return low, high
 
 
@@ -217,14 +232,15 @@ def _read_step(item: _Part, steps: list[_Part]) -> int:
     kind, longest = item.kind, item.kind.high - item.kind.low
     text = steps[0].text
     if len(steps) > 1 or not re.fullmatch("[0-9]+", text):
-        raise item.refuse(f"{item.text!r} is not a step", "write * or a range, a slash and a number: */5")
+        example = as_value(" ".join("*/5" if each is kind else "*" for each in _KINDS))
+        raise item.refuse(f"{shown(item.text)} is not a step", f"write a number behind one slash, as in `{example}`")
     if len(text) > 4 or not 1 <= int(text) <= longest:
         fix = f"write a step from 1 to {longest}"
         if kind in (_MINUTE, _HOUR) and text.strip("0"):
-            fix = f"write `every {text}{kind.name[0]}` to repeat after that time"
+            fix = f"{write(f'every {text}{kind.name[0]}')} to repeat after that time"
         elif kind is _MONTH_DAY and text.strip("0"):
-            fix = "for the first Monday of a month, write mon#1 as day of week"
-        raise item.refuse(f"the step of {kind.name} must be 1 to {longest}, got {text}", fix)
+            fix = "for the first Monday of a month name it as the day of week, as in `0 8 * * mon#1`"
+        raise item.refuse(f"the step of {kind.name} must be 1 to {longest}, got {shown(text)}", fix)
     return int(text)
 
 
@@ -238,21 +254,28 @@ def _read_value(part: _Part) -> int:
     allowed = f"{kind.low} to {kind.top}"
     if kind.names:
         allowed += f" or {kind.names[kind.low]} to {kind.names[kind.high]}"
-    raise part.refuse(f"{kind.name} must be {allowed}, got {part.text or 'nothing'}", _value_fix(kind, text))
-
-
-def _value_fix(kind: _Kind, text: str) -> str:
+    problem = f"{kind.name} must be {allowed}, got {shown(part.text) if part.text else 'nothing'}"
     if text[:3] in kind.names and len(text) > 3:
-        return f"write {text[:3]}"
+        raise part.replace(problem, text[:3])
     if (kind, text) in ((_HOUR, "24"), (_MINUTE, "60")):
-        return f"write 0: {kind.name}s are counted from 0"
-    if text.startswith("*"):
-        return "write * alone or with a step: */5"
+        raise part.replace(problem, "0", f": {kind.name}s are counted from 0")
+    if re.fullmatch(r"\*[0-9]+", text):
+        raise part.replace(problem, f"*/{text[1:]}", " for every so many")
     if text[:3] in MONTHS or text[:3] in WEEKDAYS:
-        return f"the five fields are {ORDER}"
-    if kind.names:
-        return f"write a number from {kind.low} to {kind.top}, or a name such as {kind.names[kind.low]}"
-    return f"write a number from {kind.low} to {kind.top}, or *"
+        raise part.refuse(problem, f"write the five fields in their order: {ORDER}")
+    raise part.refuse(problem, f"write a number from {kind.low} to {kind.top}")
+
+
+def _foreign(item: _Part, text: str) -> ScheduleError:
+    """The error for what only other crons understand."""
+    problem = f"{item.kind.name} {shown(item.text)} is not understood here"
+    mark = next(mark for mark in "?~whr" if mark in text)
+    if mark == "?":
+        return item.replace(problem, "*")
+    if mark == "w":
+        return item.refuse(problem, "name a day of week, as in `0 8 * * mon#1` for the first Monday of a month")
+    step = re.fullmatch("[hr](?:/([1-9][0-9]*))", text)
+    return item.replace(problem, f"*/{step[1]}" if step else str(item.kind.low), _SPREAD)
 
 
 def _wrong_number(words: list[tuple[str, int]]) -> ScheduleError:
@@ -260,26 +283,27 @@ def _wrong_number(words: list[tuple[str, int]]) -> ScheduleError:
     five, texts = len(_KINDS), [word for word, _ in words]
     problem = f"a cron expression has five fields ({ORDER}), this has {len(texts)}"
     if len(texts) < five:
-        fix = "write all five, as in 30 8 * * *, or words: daily 08:30"
+        fix = "write all five, as in `30 8 * * *`, or words, as in `daily 08:30`"
         return ScheduleError(problem, fix, value=" ".join(texts), offset=words[0][1] if words else 0)
     # Quartz and its kin put seconds first and a year last, and write ? for a day field that is not used.
     first_five, next_five = (" ".join(texts[at : at + five]).replace("?", "*") for at in (0, 1))
     sixth, surplus = texts[five], five
     year_last = len(texts) == five + 1 and bool(re.fullmatch(r"\d{4}(?:-\d{4})?", sixth))
-    fix = "write five, as in 30 8 * * *"
+    fix = "write five, as in `30 8 * * *`"
     if _is_cron(first_five) and not (year_last or _is_cron(f"* * * * {sixth.replace('?', '*')}")):
         zone = len(texts) == five + 1 and re.fullmatch(r"UTC|[A-Z]\w*/[\w/+-]+", sixth)
-        problem = f"{sixth!r} follows the five fields"
-        fix = f"write `{first_five}` here, and {'the zone in `timezone:`' if zone else 'the command in `run:`'}"
+        problem = f"{shown(sixth)} follows the five fields"
+        belongs = "the zone belongs to the key 'timezone'" if zone else "the command belongs to the key 'run'"
+        fix = f"{write(as_value(first_five))}; {belongs}"
     elif _is_cron(next_five) and not year_last:
         surplus = 0
         seconds = re.fullmatch(r"\*(?:/([1-9]\d?))?", texts[0])
-        also = ", and the last field (year)" if len(texts) > five + 1 else ""
-        fix = f"drop the first field (seconds){also}: `{next_five}`"
+        also = " and the last field (year)" if len(texts) > five + 1 else ""
+        fix = f"{write(as_value(next_five))}, without the first field (seconds){also}"
         if seconds and next_five == "* * * * *":
-            fix = f"write `every {seconds[1] or 1}s`"
+            fix = write(f"every {seconds[1] or 1}s")
     elif _is_cron(first_five):
-        fix = f"drop the last field (year): `{first_five}`"
+        fix = f"{write(as_value(first_five))}, without the last field (year)"
     return ScheduleError(problem, fix, value=texts[surplus], offset=words[surplus][1])
 
 
@@ -291,12 +315,14 @@ def _is_cron(text: str) -> bool:
 
 
 def _never(text: str, fields: CronFields, month_day: _Part) -> ScheduleError:
+    """The error for 31 February and its like."""
     months = [MONTHS[month - 1].capitalize() for month in fields.month.values]
     named = " or ".join(months) if len(months) < len(MONTHS) else "month"
-    return month_day.refuse(
-        f"{text!r} never comes: no {named} has such a day",
-        "write L as day of month for the last day of a month",
-    )
+    return month_day.replace(
+        f"{shown(text.strip())} never comes: no {named} has such a day",
+        "L",
+        " for the last day of a month",
+    ).within(text)
 
 
 def _write_field(kind: _Kind, field: Field) -> str:

@@ -4,12 +4,19 @@ import re
 from typing import Final
 
 from ankita_agent.core.instants import DAY, HOUR, MILLISECOND, MINUTE, SECOND, Duration
+from ankita_agent.core.wording import any_of, shown, write
 
 LONGEST: Final = Duration(366 * DAY)
 """No duration of a routine is longer; a longer one is taken for a slip of the finger."""
 
 _UNITS: Final = {"d": DAY, "h": HOUR, "m": MINUTE, "s": SECOND, "ms": MILLISECOND}
 _PART: Final = re.compile(r"(\d{1,12})(ms|[dhms])")  # more digits are longer than a year in any unit
+_SPOKEN: Final = re.compile(
+    r"(\d{1,9}(?:\.\d{1,3})?)\s*"
+    r"(?:(?P<ms>ms|millis(?:econds?)?)|(?P<s>s|secs?|seconds?)|(?P<m>m|mins?|minutes?)|(?P<h>h|hrs?|hours?)|(?P<d>d|days?))"
+    r"(?![a-z])[\s,]*(?:and\s+)?",
+    re.IGNORECASE,
+)
 _WHOLE: Final = re.compile(r"(?:\d{1,12}(?:ms|[dhms])\s*)+")
 
 
@@ -21,15 +28,29 @@ def parse_duration(text: str) -> Duration:
     """
     stripped = text.strip()
     if stripped.isdigit():
-        raise ValueError(f"{stripped} has no unit; write {stripped}s, {stripped}m or {stripped}h")
+        raise ValueError(f"{shown(stripped)} has no unit; {write(*(f'{stripped}{unit}' for unit in 'smh'))}")
     if stripped.startswith("-"):
-        raise ValueError(f"{stripped!r} is negative; a duration is zero or more, as in 90s")
+        raise ValueError(f"{shown(stripped)} is negative; {_positive(stripped)}")
     if not _WHOLE.fullmatch(stripped):
-        raise ValueError(f"{stripped!r} is not a duration; write a number and a unit: 90s, 30m, 2h, 1d or 1h30m")
+        raise ValueError(f"{shown(stripped)} is not a duration; {_meant(stripped)}")
     total = sum(int(number) * _UNITS[unit] for number, unit in _PART.findall(stripped))
     if total > LONGEST:
-        raise ValueError(f"{stripped!r} is longer than a year; the longest is {format_duration(LONGEST)}")
+        raise ValueError(f"{shown(stripped)} is longer than a year; {write(format_duration(LONGEST))} or less")
     return Duration(total)
+
+
+def _positive(text: str) -> str:
+    rest = text.lstrip("-")
+    return write(rest) if _WHOLE.fullmatch(rest) else f"a duration is zero or more: {_meant(rest)}"
+
+
+def _meant(text: str) -> str:
+    """What to write for `5 minutes`, `1.5h`, `2 hours and 30 minutes`; examples for anything else."""
+    if text and len(text) < 60 and not _SPOKEN.sub("", text):
+        total = sum(round(float(part[1]) * _UNITS[part.lastgroup or ""]) for part in _SPOKEN.finditer(text))
+        if 0 < total <= LONGEST:
+            return write(format_duration(total))
+    return f"write a number and a unit, as in {any_of(('90s', '30m', '2h', '1d', '1h30m'))}"
 
 
 def format_duration(span: int) -> str:

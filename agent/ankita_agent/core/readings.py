@@ -24,13 +24,15 @@ from ankita_agent.core.instants import Duration
 from ankita_agent.core.problems import Problem
 from ankita_agent.core.schedule import Schedule, ScheduleError, parse_schedule
 from ankita_agent.core.tree import NODES, Kind, Mapping, Node, Scalar, Sequence
+from ankita_agent.core.wording import as_value, shown, write
 from ankita_agent.core.zones import UnknownZone, zone_named
 
 LONGEST_NAME: Final = 64
 NAME_PATTERN: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _WHOLE_NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,17}")
-_FLAGS: Final = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+FLAGS: Final = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+_OF_HOME: Final = re.compile(r"^\$(?:HOME|\{HOME\})(?=/|$)")
 _LONGEST_SHOWN: Final = 60
 _LONGEST_SCHEDULE: Final = 500
 
@@ -72,11 +74,6 @@ def misfit(node: Node, problem: str, fix: str, offset: int = 0) -> Misfit:
     return Misfit(Problem(node.line, node.column + offset, problem, fix))
 
 
-def shown(text: str) -> str:
-    """A value as a message shows it: quoted, on one line, not too long."""
-    return repr(text if len(text) <= _LONGEST_SHOWN else text[: _LONGEST_SHOWN - 1] + "…")
-
-
 def kind_of(node: Node) -> str:
     """What a node is, in plain words."""
     match node:
@@ -94,9 +91,10 @@ def written_text(node: Node, key: str, example: str) -> Scalar:
     Raises Misfit for a list, a mapping, nothing, and for what no process can be given.
     """
     if not isinstance(node, Scalar):
-        raise misfit(node, f"`{key}` takes a single value and holds {kind_of(node)}", f"write: {example}")
+        problem = f"{shown(key)} takes a single value and holds {kind_of(node)}"
+        raise misfit(node, problem, f"write a single value, as in `{example}`")
     if node.null:
-        raise misfit(node, f"`{key}` has no value", f"write: {example}, or leave the key out")
+        raise misfit(node, f"{shown(key)} has no value", f"write one, as in `{example}`, or leave the key out")
     refuse_unusable(node, key)
     return node
 
@@ -104,12 +102,12 @@ def written_text(node: Node, key: str, example: str) -> Scalar:
 def refuse_unusable(node: Scalar, key: str) -> None:
     """Raise Misfit for a NUL or half a surrogate pair: neither can be handed to a process (execve(2))."""
     if "\0" in node.text:
-        raise misfit(node, f"`{key}` holds a NUL character", "leave out the \\0")
+        raise misfit(node, f"{shown(key)} holds a NUL character", "leave out the '\\0'")
     if not node.text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in node.text):
         raise misfit(
             node,
-            f"`{key}` holds half of a surrogate pair",
-            "write the character itself, or \\U with 8 digits",
+            f"{shown(key)} holds half of a surrogate pair",
+            "write the character itself, or '\\U' with 8 digits",
         )
 
 
@@ -117,7 +115,7 @@ def read_text(node: Node, key: str) -> str:
     """Any text that is not empty."""
     scalar = written_text(node, key, f"{key}: some text")
     if not scalar.text.strip():
-        raise misfit(node, f"`{key}` is empty", "write some text, or leave the key out")
+        raise misfit(node, f"{shown(key)} is empty", "write some text, or leave the key out")
     return scalar.text
 
 
@@ -127,21 +125,23 @@ def duration_between(
     """A reader of durations within these bounds (inclusive); with `none` the word means no limit."""
 
     def read(node: Node, key: str) -> Duration | None:
-        scalar = written_text(node, key, f"{key}: 30m" + (f" (or {key}: none)" if none else ""))
+        scalar = written_text(node, key, f"{key}: 30m")
         if none and scalar.text == "none":
             return None
         if len(scalar.text) > _LONGEST_SHOWN:
-            raise misfit(node, f"`{key}`: {shown(scalar.text)} is not a duration", f"write: {key}: 30m")
+            raise misfit(
+                node, f"{shown(key)}: {shown(scalar.text)} is not a duration", f"write one, as in `{key}: 30m`"
+            )
         try:
             span = parse_duration(scalar.text)
         except ValueError as error:
             problem, _, fix = str(error).rpartition("; ")
-            raise misfit(node, f"`{key}`: {problem}", fix) from None
+            raise misfit(node, f"{shown(key)}: {problem}", fix) from None
         if not shortest <= span <= longest:
             bound = "shorter than" if span < shortest else "longer than"
             limit = format_duration(shortest if span < shortest else longest)
-            without = f", or {key}: none to have no limit" if none else ""
-            raise misfit(node, f"`{key}` {format_duration(span)} is {bound} {limit}", f"write {key}: {limit}{without}")
+            problem = f"{shown(key)}: {shown(scalar.text)} is {bound} {limit}"
+            raise misfit(node, problem, write(*(f"{key}: {each}" for each in (limit, "none")[: 1 + none])))
         return span
 
     return read
@@ -164,13 +164,17 @@ def whole_number(scalar: Scalar, key: str, least: int, most: int) -> int:
         plain = text.lstrip("0")[:_LONGEST_SHOWN] or "0"
         raise misfit(
             scalar,
-            f"`{key}`: {shown(text)} begins with 0, which YAML may read as octal",
-            f"write {plain} without the 0",
+            f"{shown(key)}: {shown(text)} begins with 0, which YAML may read as octal",
+            f"{write(plain)} without the 0",
         )
     if not _WHOLE_NUMBER.fullmatch(text):
-        raise misfit(scalar, f"`{key}`: {shown(text)} is not a whole number", f"write a number from {least} to {most}")
+        raise misfit(
+            scalar, f"{shown(key)}: {shown(text)} is not a whole number", f"write a number from {least} to {most}"
+        )
     if not least <= int(text) <= most:
-        raise misfit(scalar, f"`{key}`: {text} is not from {least} to {most}", f"write a number from {least} to {most}")
+        nearest = str(least if int(text) < least else most)
+        problem = f"{shown(key)}: {shown(text)} is not from {least} to {most}"
+        raise misfit(scalar, problem, f"{write(nearest)}, or a number from {least} to {most}")
     return int(text)
 
 
@@ -178,10 +182,12 @@ def read_flag(node: Node, key: str) -> bool:
     """Yes or no, in YAML's six words for it."""
     scalar = written_text(node, key, f"{key}: true")
     try:
-        return _FLAGS[scalar.text.lower()]
+        return FLAGS[scalar.text.lower()]
     except KeyError:
         raise misfit(
-            node, f"`{key}`: {shown(scalar.text)} is neither yes nor no", f"write {key}: true or {key}: false"
+            node,
+            f"{shown(key)}: {shown(scalar.text)} is neither yes nor no",
+            write(f"{key}: true", f"{key}: false"),
         ) from None
 
 
@@ -189,13 +195,14 @@ def choice_of(words: type[StrEnum]) -> Callable[[Node, str], StrEnum]:
     """A reader of one of the words of a closed set."""
 
     def read(node: Node, key: str) -> StrEnum:
-        known = ", ".join(words)
         scalar = written_text(node, key, f"{key}: {next(iter(words))}")
         try:
             return words(scalar.text)
         except ValueError:
             raise misfit(
-                node, f"`{key}`: {shown(scalar.text)} is not one of: {known}", f"write one of: {known}"
+                node,
+                f"{shown(key)}: {shown(scalar.text)} is not known",
+                write(*(f"{key}: {each}" for each in words)),
             ) from None
 
     return read
@@ -205,7 +212,8 @@ def read_schedule(node: Node, key: str) -> Schedule:
     """A schedule in any of its forms."""
     scalar = written_text(node, key, f"{key}: weekdays 08:00")
     if len(scalar.text) > _LONGEST_SCHEDULE:
-        raise misfit(node, f"`{key}` has {len(scalar.text)} characters", f"write: {key}: weekdays 08:00")
+        problem = f"{shown(key)} has {len(scalar.text)} characters"
+        raise misfit(node, problem, f"write a schedule, as in `{key}: weekdays 08:00`")
     try:
         return _parsed(scalar.text)
     except ScheduleError as error:
@@ -224,7 +232,7 @@ def read_zone(node: Node, key: str) -> str:
     """The name of a time zone that this machine knows."""
     scalar = written_text(node, key, f"{key}: Europe/Berlin")
     if len(scalar.text) > _LONGEST_SHOWN:
-        raise misfit(node, f"no time zone is named {shown(scalar.text)}", f"write: {key}: Europe/Berlin")
+        raise misfit(node, f"no time zone is named {shown(scalar.text)}", f"write one, as in `{key}: Europe/Berlin`")
     try:
         zone_named(scalar.text)
     except UnknownZone as error:
@@ -243,30 +251,38 @@ def read_path(node: Node, key: str) -> str:
     """A path: absolute, relative to the home directory, or beginning with `~/`."""
     scalar = written_text(node, key, f"{key}: ~/some/path")
     if not scalar.text.strip():
-        raise misfit(node, f"`{key}` is empty", f"write a path, as in {key}: ~/some/path")
+        raise misfit(node, f"{shown(key)} is empty", f"write a path, as in `{key}: ~/some/path`")
     if scalar.text.startswith("~") and not scalar.text.startswith("~/"):
         raise misfit(
             node,
-            f"`{key}`: {shown(scalar.text)} names the home of another user",
-            "write the whole path, or ~/ for yours",
+            f"{shown(key)}: {shown(scalar.text)} names the home of another user",
+            "write the whole path, or `~/` for your own home",
         )
     if "$" in scalar.text:
         raise misfit(
             node,
-            f"`{key}`: {shown(scalar.text)} holds a variable, and no shell reads this value",
-            "write the path itself; ~/ stands for your home directory",
+            f"{shown(key)}: {shown(scalar.text)} holds a variable, and no shell reads this value",
+            _without_variable(key, scalar.text),
         )
     return scalar.text
+
+
+def _without_variable(key: str, path: str) -> str:
+    home = _OF_HOME.sub("~", path, count=1)
+    if "$" not in home:
+        return write(f"{key}: {as_value(home)}")
+    return "write the path itself, and `~/` for your home directory"
 
 
 def read_shell(node: Node, key: str) -> str:
     """The program that runs a `run` written as a string, as `PROGRAM -c TEXT`."""
     scalar = written_text(node, key, f"{key}: /bin/bash")
     if not scalar.text or any(letter.isspace() for letter in scalar.text):
+        program = as_value((scalar.text.split() or ["/bin/sh"])[0])
         raise misfit(
             node,
-            f"`{key}`: {shown(scalar.text)} is not the path of one program",
-            f"write {key}: /bin/bash; for options write run as a list: [/bin/bash, -eu, -c, 'the command']",
+            f"{shown(key)}: {shown(scalar.text)} is not the path of one program",
+            f"{write(f'{key}: {program}')}; options need a list, as in `run: [{program}, -eu, -c, 'the command']`",
         )
     return scalar.text
 
@@ -277,7 +293,7 @@ def refuse_name(name: Scalar) -> None:
         return
     ascii_only = unicodedata.normalize("NFKD", name.text).encode("ascii", "ignore").decode()
     slug = re.sub(r"[^A-Za-z0-9._-]+", "-", ascii_only).strip("-._")[:LONGEST_NAME]
-    hint = f"write for instance {slug}" if slug and _NAME.fullmatch(slug) else "write for instance morning-briefing"
+    hint = write(f"{slug if _NAME.fullmatch(slug) else 'morning-briefing'}:")
     why = f"is longer than {LONGEST_NAME} characters" if len(name.text) > LONGEST_NAME else "cannot name a routine"
     rule = f"a name is letters (a-z), digits, - _ and . (up to {LONGEST_NAME}), beginning with a letter or digit"
     raise misfit(name, f"{shown(name.text)} {why}", f"{hint}; {rule}")

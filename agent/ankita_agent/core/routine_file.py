@@ -6,50 +6,29 @@ used it.
 """
 
 from collections.abc import Mapping as MappingABC
-from dataclasses import dataclass, fields, replace
-from difflib import get_close_matches
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
 from pydantic import ValidationError
 
 from ankita_agent.core import first_mistakes, lints
 from ankita_agent.core.durations import format_duration
+from ankita_agent.core.keys import AGENT_KEYS, DEFAULT_KEYS, FILE_KEYS, NOT_YET, ROUTINE_KEYS, meant_by
+from ankita_agent.core.mendings import Mending, missing_colon
 from ankita_agent.core.problems import Problem, Severity
-from ankita_agent.core.readings import LONGEST_NAME, Misfit, kind_of, refuse_name, shown
+from ankita_agent.core.readings import Misfit, kind_of, read_schedule, refuse_name
 from ankita_agent.core.routine import AgentSettings, CatchUp, Overlap, Routine, RoutineFile, Settings
+from ankita_agent.core.run_readings import STANDARD_SHELL
 from ankita_agent.core.schedule import Timetable, warnings_of
-from ankita_agent.core.tree import Document, Mapping, Node, Scalar
+from ankita_agent.core.tree import Document, Kind, Mapping, Node, Scalar
+from ankita_agent.core.wording import shown, write
 from ankita_agent.core.zones import UnknownZone, zone_named
 
-AGENT_KEYS: Final = frozenset(each.name for each in fields(AgentSettings))
-DEFAULT_KEYS: Final = frozenset(each.name for each in fields(Settings))
-ROUTINE_KEYS: Final = frozenset(each.name for each in fields(Routine)) - {"name"}
-FILE_KEYS: Final = frozenset({"agent", "defaults", "routines"})
-
-NOT_YET: Final = frozenset(
-    {"lease", "on_lost", "condition", "wait_for", "retries", "on_failure", "on_success", "max_runs_per_day"}
-)
-"""Keys that are planned. They are refused, because a key that is read and does nothing is a lie."""
-
 MOST_PROBLEMS: Final = 1000
-"""When a file has this many, the routines that follow are not judged any more."""
+"""When a file has so many errors, the routines that follow are not judged; when so many findings, not warned of."""
 
 _NOT_YET_VALUES: Final = {"overlap": frozenset({"queue", "replace", "allow"}), "catch_up": frozenset({"all"})}
 _INSTEAD: Final = {"overlap": Overlap.SKIP, "catch_up": CatchUp.LATEST}
-
-_MEANT: Final = {
-    "cron": "schedule", "when": "schedule", "at": "schedule", "every": "schedule", "interval": "schedule",
-    "command": "run", "cmd": "run", "script": "run", "exec": "run", "execstart": "run", "args": "run",
-    "tz": "timezone", "time_zone": "timezone", "environment": "env", "vars": "env",
-    "environment_file": "env_file",
-    "dir": "cwd", "directory": "cwd", "workdir": "cwd", "working_dir": "cwd", "working_directory": "cwd",
-    "disabled": "enabled", "paused": "enabled", "desc": "description", "comment": "description",
-    "max_runtime": "timeout", "randomized_delay": "jitter", "persistent": "catch_up",
-    "concurrency_policy": "overlap",
-    "max_concurrent": "concurrency", "parallel": "concurrency", "jobs": "routines", "tasks": "routines",
-    "default": "defaults", "global": "agent", "settings": "agent",
-}  # fmt: skip
-"""What other schedulers call our keys."""
 
 _Model = TypeVar("_Model", AgentSettings, Settings, Routine)
 
@@ -84,13 +63,16 @@ class _Judging:
         self._root, self._lines = document.root, document.lines
         self._local_zone = self._known_zone(local_zone)
         self._defaults: dict[str, Any] = {}
+        self._seen = self._errors = 0  # how many problems have been counted, and how many of them are errors
+        self._silent = False
+        self._strays: list[tuple[Scalar, Node]] = []  # routines that stand at the top level
 
     def _known_zone(self, name: str) -> str:
         try:
             zone_named(name)
         except UnknownZone as error:
             problem = f"the machine's time zone is not known ({error.problem}), so UTC holds where none is given"
-            fix = "write for instance: defaults: {timezone: Europe/Berlin}"
+            fix = "write it, as in `defaults: {timezone: Europe/Berlin}`"
             self.problems.append(Problem(0, 0, problem, fix, Severity.WARNING))
             return "UTC"
         return name
@@ -109,32 +91,54 @@ class _Judging:
         if not isinstance(root, Mapping):
             self._report(
                 root,
-                f"the file holds {kind_of(root)} where it needs the key routines",
-                "begin with the line: routines:",
+                f"the file holds {kind_of(root)} where it needs the key 'routines'",
+                "write `routines:` as the first line, and the routines below it",
             )
             return {}
-        parts = {}
+        parts = {key.text: value for key, value in root.pairs if key.text in FILE_KEYS}
         for key, value in root.pairs:
             if key.text in FILE_KEYS:
-                parts[key.text] = value
-            else:
-                self._report(key, *self._misplaced(key.text, value))
+                continue
+            if key.text in AGENT_KEYS | ROUTINE_KEYS | NOT_YET or _is_routine(value):
+                self._misplaced(key, value)
+                continue
+            meant = meant_by(key.text, value, FILE_KEYS, parts)
+            self._report(key, f"unknown key {shown(key.text)}", meant.fix)
+            if meant.key is not None:
+                parts[meant.key] = meant.value
         return parts
 
-    def _misplaced(self, key: str, value: Node) -> tuple[str, str]:
-        if key in AGENT_KEYS:
-            return f"{shown(key)} stands at the top level", f"put it under agent: as in agent: {{{key}: …}}"
-        if key in ROUTINE_KEYS | NOT_YET:
-            return (
-                f"{shown(key)} stands at the top level and belongs to a routine",
-                "put it under routines: and the name of a routine, indented by four",
+    def _misplaced(self, key: Scalar, value: Node) -> None:
+        """Report what stands at the top level and belongs further down, and what is wrong with its value."""
+        if key.text in AGENT_KEYS:
+            self._report(key, f"{shown(key.text)} stands at the top level", "move it below `agent:`")
+            self._judge_alone(key.text, value)
+        elif key.text in ROUTINE_KEYS | NOT_YET:
+            self._report(
+                key,
+                f"{shown(key.text)} stands at the top level and belongs to a routine",
+                "move it below `routines:` and the name of a routine, indented by four",
             )
-        if isinstance(value, Mapping) and any(each.text in ("schedule", "run") for each, _ in value.pairs):
-            return (
-                f"the routine {shown(key)} stands at the top level",
-                "put it under routines: and indent it by two",
+            self._judge_alone(key.text, value)
+        else:
+            self._report(
+                key,
+                f"the routine {shown(key.text)} stands at the top level",
+                "move it below `routines:` and indent it by two",
             )
-        return f"unknown key {shown(key)}", self._nearest(key, FILE_KEYS)
+            self._strays.append((key, value))
+
+    def _judge_alone(self, key: str, value: Node) -> None:
+        """Report what is wrong with the value of a key that stands in the wrong place."""
+        if key in NOT_YET:
+            return
+        mistake = first_mistakes.in_value(key, value, self._lines)
+        if mistake is not None:
+            self.problems.append(mistake)
+        elif key in AGENT_KEYS:
+            self._built(AgentSettings, {key: value}, {})
+        else:
+            self._built(Routine, {key: value}, {"name": "", "schedule": None, "run": (), "timezone": "UTC"})
 
     def _agent(self, node: Node | None) -> AgentSettings:
         known = self._known(node, "agent", AGENT_KEYS)
@@ -142,7 +146,7 @@ class _Judging:
 
     def _read_defaults(self, node: Node | None) -> None:
         written = self._known(node, "defaults", DEFAULT_KEYS)
-        lints.in_values(written, self._lines, self.problems)
+        lints.in_values(written, self._lines, STANDARD_SHELL, self.problems)
         base = {"timezone": self._local_zone}
         settings = self._built(Settings, written, base) or self._built(Settings, written, base)
         assert settings is not None, "what misfits has been taken out"
@@ -151,41 +155,47 @@ class _Judging:
     def _routines(self, node: Node | None) -> list[Routine]:
         found = []
         names: dict[str, Scalar] = {}
-        for name, body in self._named_bodies(node):
-            if len(self.problems) >= MOST_PROBLEMS:
+        for name, body in [*self._named_bodies(node), *self._strays]:
+            if self._has_too_many_errors():
                 self._report(name, "from here on nothing was looked at: too many problems", "mend those above")
                 break
-            if not self._accept_name(name, names):
-                continue
+            accepted = self._accept_name(name, names)
             routine = self._routine(name, body)
-            if routine is not None:
+            if routine is not None and accepted:
                 found.append(routine)
         return found
+
+    def _has_too_many_errors(self) -> bool:
+        new = self.problems[self._seen :]
+        self._seen += len(new)
+        self._errors += sum(each.severity is Severity.ERROR for each in new)
+        return self._errors >= MOST_PROBLEMS
 
     def _named_bodies(self, node: Node | None) -> list[tuple[Scalar, Node]]:
         if node is None or (isinstance(node, Scalar) and node.null):
             return []
         if isinstance(node, Mapping):
             return self._unless_nameless(node)
-        example = "write the name of a routine below it, indented by two, as in morning-briefing:"
+        example = "write `routines:` and below it, indented by two, the name of a routine, as in `morning-briefing:`"
         if isinstance(node, Scalar):
-            self._report(node, "`routines` holds a single value", example)
-            return []
+            return list(self._pairs_of_text(node, "'routines' holds a single value", example, surely=True))
         first = _name_in(node.items[0]) if node.items else None
-        instead = f"write {first[0].text}: in place of - name: {first[0].text}" if first else example
-        self._report(node, "`routines` is a list, and routines stand by name", instead)
+        instead = f"{write(f'{first[0].text}:')} in place of {shown(f'- name: {first[0].text}')}" if first else example
+        self._report(node, "'routines' is a list, and routines stand by name", instead)
         return [named for named in map(_name_in, node.items) if named is not None]
 
     def _unless_nameless(self, node: Mapping) -> list[tuple[Scalar, Node]]:
         bare = [key for key, value in node.pairs if key.text in ROUTINE_KEYS and not isinstance(value, Mapping)]
         if not any(key.text in ("schedule", "run") for key in bare):
-            return list(node.pairs)
+            return [*node.pairs, *node.again]
         self._report(
             bare[0],
-            f"{bare[0].text!r} stands where the name of a routine belongs",
-            "put a name above it: morning-briefing:",
+            f"{shown(bare[0].text)} stands where the name of a routine belongs",
+            "write a name above it, as in `morning-briefing:`, and indent this by two more",
         )
-        return [(key, value) for key, value in node.pairs if key not in bare]
+        nameless = Mapping(tuple(pair for pair in node.pairs if pair[0] in bare), False, node.line, node.column)
+        unnamed = (bare[0]._replace(text="morning-briefing"), nameless)
+        return [unnamed, *(pair for pair in node.pairs if pair[0] not in bare)]
 
     def _accept_name(self, name: Scalar, names: dict[str, Scalar]) -> bool:
         try:
@@ -198,37 +208,52 @@ class _Judging:
         if first is not name:
             self._report(
                 name,
-                f"the routine {shown(name.text)} is named like {first.text!r} on line {first.line}",
+                f"the routine {shown(name.text)} is named like {shown(first.text)} on line {first.line}",
                 "give it another name",
             )
         return first is name
 
     def _routine(self, name: Scalar, body: Node) -> Routine | None:
+        before = len(self.problems)
         if not isinstance(body, Mapping):
-            self._report(
+            pairs = self._pairs_of_text(
                 name if isinstance(body, Scalar) and body.null else body,
                 f"the routine {shown(name.text)} holds {kind_of(body)}",
-                "give it a schedule and a run, each on a line of its own, indented below its name",
+                "write a schedule and a run below its name, each on a line of its own, indented deeper",
             )
-            return None
-        before = len(self.problems)
-        written = {key.text for key, _ in body.pairs}
-        known = self._known(body, f"the routine {shown(name.text)}", ROUTINE_KEYS)
+            if not pairs:
+                return None
+            body = Mapping(pairs, False, body.line, body.column)
+        named: set[str] = set()
+        known = self._known(body, f"the routine {shown(name.text)}", ROUTINE_KEYS, named)
         for key, example in (("schedule", "schedule: weekdays 08:00"), ("run", "run: ~/bin/briefing")):
-            if key not in written:
-                self._report(name, f"the routine {shown(name.text)} has no {key}", f"add a line: {example}")
-        lints.in_values(known, self._lines, self.problems)
-        routine = self._built(Routine, dict(known), {**self._defaults, "name": name.text})
+            if key not in named:
+                problem = f"the routine {shown(name.text)} has no {key}"
+                self._report(name, problem, f"write a line for it below, as in `{example}`")
+        fitting = dict(known)
+        routine = self._built(Routine, fitting, {**self._defaults, "name": name.text})
+        self._warn(name, known, fitting.get("schedule"))
         if routine is None or any(each.severity is Severity.ERROR for each in self.problems[before:]):
             return None
-        self._check_timetable(routine, name, known)
+        self._check_jitter(routine, name, known)
         return routine
 
-    def _check_timetable(self, routine: Routine, name: Scalar, known: MappingABC[str, Node]) -> None:
-        """Report what the schedule shows as a whole: shapes that surprise, a jitter that is too long."""
-        place = known.get("schedule", name)
-        for problem, fix in warnings_of(routine.schedule):
-            self.problems.append(Problem(place.line, place.column, problem, fix, Severity.WARNING))
+    def _warn(self, name: Scalar, known: MappingABC[str, Node], schedule: Node | None) -> None:
+        """Report what works and was probably not meant; `schedule` is the routine's, when it is good."""
+        if len(self.problems) >= MOST_PROBLEMS:
+            if not self._silent:
+                problem = "from here on no further warnings are given: too many problems"
+                self.problems.append(Problem(name.line, name.column, problem, "mend those above", Severity.WARNING))
+            self._silent = True
+            return
+        shell = known.get("shell", self._defaults.get("shell", STANDARD_SHELL))
+        lints.in_values(known, self._lines, shell.text if isinstance(shell, Scalar) else str(shell), self.problems)
+        if schedule is not None:
+            for problem, fix in warnings_of(read_schedule(schedule, "schedule")):
+                self.problems.append(Problem(schedule.line, schedule.column, problem, fix, Severity.WARNING))
+
+    def _check_jitter(self, routine: Routine, name: Scalar, known: MappingABC[str, Node]) -> None:
+        """Report a jitter that is too long for the schedule."""
         if not routine.jitter:
             return
         gap = Timetable(routine.schedule, zone_named(routine.timezone)).shortest_gap()
@@ -239,50 +264,70 @@ class _Judging:
         self._report(
             known.get("jitter", name),
             f"the jitter {jitter}{whose} is not shorter than {limit}, the shortest gap of the schedule "
-            f"{routine.schedule.text!r} of {routine.name!r}",
-            f"write jitter: {format_duration(gap // 2)} or less in this routine",
+            f"{shown(routine.schedule.text)} of {shown(routine.name)}",
+            f"{write(f'jitter: {format_duration(gap // 2)}')} or less in this routine",
         )
 
-    def _known(self, node: Node | None, owner: str, keys: frozenset[str]) -> dict[str, Node]:
-        """The pairs whose keys belong here and whose values are no known mistake; the others are reported."""
+    def _known(
+        self, node: Node | None, owner: str, keys: frozenset[str], named: set[str] | None = None
+    ) -> dict[str, Node]:
+        """The pairs whose keys belong here and whose values are no known mistake; the others are reported.
+
+        A key that is another's word for one of ours is judged like ours. `named` gets every key that was meant.
+        """
         if node is None or (isinstance(node, Scalar) and node.null):
             return {}
         if not isinstance(node, Mapping):
-            self._report(node, f"{owner} holds {kind_of(node)}", f"write keys below it, as in {sorted(keys)[0]}: …")
-            return {}
-        known = {}
+            example = f"{owner}: {{{'concurrency: 4' if keys == AGENT_KEYS else 'timeout: 5m'}}}"
+            problem = f"{shown(owner)} holds {kind_of(node)}"
+            pairs = self._pairs_of_text(node, problem, f"write keys with values, as in `{example}`")
+            node = Mapping(pairs, False, node.line, node.column)
+        known: dict[str, Node] = {}
+        named = set() if named is None else named
+        named.update(key.text for key, _ in node.pairs)
         for key, value in node.pairs:
-            problem = self._refused(key, value, owner, keys)
-            if problem is None:
-                known[key.text] = value
+            text, judged = key.text, value
+            if (mending := self._colon_missing_in(key)) is not None:
+                self.problems.append(mending.problem)
+                wrong, judged = _pair_on(mending.lines[key.line], key.line)
+                text = wrong.text
+                named.add(text)
+            elif text not in ROUTINE_KEYS | AGENT_KEYS | NOT_YET:
+                meant = meant_by(text, value, keys, named)
+                self._report(key, f"unknown key {shown(text)} in {owner}", meant.fix)
+                if meant.key is None:
+                    continue
+                text, judged = meant.key, meant.value
+                named.add(text)
+            refused = self._refused(key, text, judged, owner, keys)
+            if refused is None:
+                known[text] = judged
             else:
-                self.problems.append(problem)
+                self.problems.append(refused)
         return known
 
-    def _refused(self, key: Scalar, value: Node, owner: str, keys: frozenset[str]) -> Problem | None:
-        text = key.text
+    def _colon_missing_in(self, key: Scalar) -> Mending | None:
+        """The mending of `run echo "a: b"`, whose key is `run echo "a` to YAML."""
+        return missing_colon(self._lines, key.line) if " " in key.text and key.kind is Kind.PLAIN else None
+
+    def _refused(self, key: Scalar, text: str, value: Node, owner: str, keys: frozenset[str]) -> Problem | None:
         if text in keys:
             word = value.text if isinstance(value, Scalar) else _first_key(value)
             if word in _NOT_YET_VALUES.get(text, ()):
                 return Problem(
                     value.line,
                     value.column,
-                    f"`{text}: {word}` is not supported yet",
-                    f"write {text}: {_INSTEAD[text]}, or leave it out",
+                    f"{shown(f'{text}: {word}')} is not supported yet",
+                    f"{write(f'{text}: {_INSTEAD[text]}')}, or leave it out",
                 )
             return first_mistakes.in_value(text, value, self._lines)
         if text in NOT_YET:
-            return Problem(key.line, key.column, f"{text!r} is not supported yet", "remove it")
+            return Problem(key.line, key.column, f"{shown(text)} is not supported yet", "remove it")
+        self._judge_alone(text, value)
         if text in ROUTINE_KEYS:
-            return Problem(
-                key.line,
-                key.column,
-                f"{text!r} cannot stand in {owner}",
-                "put it into the routines themselves",
-            )
-        if text in AGENT_KEYS:
-            return Problem(key.line, key.column, f"{text!r} belongs to the agent", f"put it under agent: as {text}: …")
-        return Problem(key.line, key.column, f"unknown key {shown(text)} in {owner}", self._nearest(text, keys))
+            problem = f"{shown(text)} cannot stand in {owner}"
+            return Problem(key.line, key.column, problem, "move it into the routines themselves")
+        return Problem(key.line, key.column, f"{shown(text)} belongs to the agent", "move it below `agent:`")
 
     def _built(self, model: type[_Model], written: dict[str, Node], base: dict[str, Any]) -> _Model | None:
         """The model of what was written over `base`; None when keys misfit: reported and taken out."""
@@ -300,16 +345,20 @@ class _Judging:
             return replace(built, env={**base["env"], **built.env})
         return built
 
-    def _nearest(self, key: str, keys: frozenset[str]) -> str:
-        plain = key[:LONGEST_NAME].lower().replace("-", "_").strip("\N{NO-BREAK SPACE} ")
-        if plain in keys and "\N{NO-BREAK SPACE}" in key:
-            return "write ordinary spaces before it: there are no-break spaces, which YAML takes for letters"
-        words = {
-            **{word: meant for word, meant in _MEANT.items() if meant in keys},
-            **{word: word for word in keys},
-        }
-        near = get_close_matches(plain, sorted(words), n=1, cutoff=0.7)
-        return f"write {words[near[0]]}: instead" if near else f"the keys here are {', '.join(sorted(keys))}"
+    def _pairs_of_text(
+        self, node: Node, problem: str, fix: str, *, surely: bool = False
+    ) -> tuple[tuple[Scalar, Node], ...]:
+        """Report what is no mapping; the pairs of it, where it is keys (`surely`: any word is one) without a colon."""
+        pairs: list[tuple[Scalar, Node]] = []
+        if isinstance(node, Scalar) and node.kind is Kind.PLAIN:
+            for number in range(node.line, node.end_line + 1):
+                mending = missing_colon(self._lines, number, surely=surely)
+                if mending is not None:
+                    self.problems.append(mending.problem)
+                    pairs.append(_pair_on(mending.lines[number], number))
+        if not pairs:
+            self._report(node, problem, fix)
+        return tuple(pairs)
 
     def _report(self, node: Node, problem: str, fix: str) -> None:
         self.problems.append(Problem(node.line, node.column, problem, fix))
@@ -322,6 +371,20 @@ def _name_in(item: Node) -> tuple[Scalar, Node] | None:
     names = [value for key, value in item.pairs if key.text == "name" and isinstance(value, Scalar)]
     rest = tuple(pair for pair in item.pairs if pair[0].text != "name")
     return (names[0], item._replace(pairs=rest)) if names else None
+
+
+def _is_routine(node: Node) -> bool:
+    return isinstance(node, Mapping) and any(each.text in ("schedule", "run") for each, _ in node.pairs)
+
+
+def _pair_on(line: str, number: int) -> tuple[Scalar, Scalar]:
+    """The key and the plain value that stand on a line."""
+    key, _, value = line.strip().partition(":")
+    kind = Kind.QUOTED if value.strip()[:1] in ("'", '"') else Kind.PLAIN
+    start = line.index(key) + 1
+    behind = start + len(key) + 1
+    place = (number, behind, number, len(line) + 1)
+    return Scalar(key, Kind.PLAIN, number, start, number, behind), Scalar(value.strip().strip("'\""), kind, *place)
 
 
 def _first_key(node: Node) -> str:

@@ -4,6 +4,7 @@ As core/readings.py, for values made of several parts, each part with problems o
 """
 
 import re
+import shlex
 from typing import Final
 
 from ankita_agent.core.problems import Problem
@@ -12,13 +13,18 @@ from ankita_agent.core.readings import (
     kind_of,
     misfit,
     refuse_unusable,
-    shown,
     whole_number,
     written_text,
 )
 from ankita_agent.core.tree import Mapping, Node, Scalar, Sequence
+from ankita_agent.core.wording import as_value, shown, write
 
 STANDARD_SHELL: Final = "/bin/sh"
+SHELL_WORDS: Final = frozenset({"|", "||", "&&", ";", "&", ">", ">>", "<", "2>", "2>&1", ">&2"})
+"""Words of a list that only a shell gives a meaning to."""
+
+_FOR_THE_SHELL: Final = re.compile(r"(?:~/)?[\w/.${}:=@%+-]*")
+_MOST_PAIRS: Final = 20
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _OURS: Final = re.compile(r"ANKITA_|(?:NOTIFY_SOCKET$|WATCHDOG_|LISTEN_)")
 
@@ -34,7 +40,7 @@ def read_statuses(node: Node, key: str) -> tuple[int, ...]:
         except Misfit as error:
             problems += error.problems
     if not nodes:
-        problems.append(Problem(node.line, node.column, f"`{key}` is an empty list", f"write {key}: 0"))
+        problems.append(Problem(node.line, node.column, f"{shown(key)} is an empty list", write(f"{key}: 0")))
     if problems:
         raise Misfit(*problems)
     return tuple(sorted(found))
@@ -47,8 +53,8 @@ def read_environment(node: Node, key: str) -> dict[str, str]:
     if not isinstance(node, Mapping):
         raise misfit(
             node,
-            f"`{key}` takes names with values and holds {kind_of(node)}",
-            f"write: {key}: {_as_pairs(node)}",
+            f"{shown(key)} takes names with values and holds {kind_of(node)}",
+            _as_pairs(node, key),
         )
     problems: list[Problem] = []
     variables = {}
@@ -63,33 +69,36 @@ def read_environment(node: Node, key: str) -> dict[str, str]:
     return variables
 
 
-def _as_pairs(node: Node) -> str:
-    """What a list of NAME=value would be as a mapping, for a message."""
+def _as_pairs(node: Node, key: str) -> str:
+    """The advice to write a list of NAME=value as a mapping."""
     items = node.items if isinstance(node, Sequence) else (node,)
     texts = [item.text for item in items if isinstance(item, Scalar) and "=" in item.text]
-    pairs = [": ".join(text.split("=", 1)) for text in texts] or ["NAME: value"]
-    return "{" + ", ".join(pairs[:3]) + (", …" if len(pairs) > 3 else "") + "}"
+    pairs = [f"{name.strip()}: {as_value(value)}" for name, _, value in (text.partition("=") for text in texts)]
+    if not pairs or len(pairs) > _MOST_PAIRS:
+        return f"write names with values, as in `{key}: {{NAME: value}}`"
+    in_place = "" if isinstance(node, Scalar) or node.flow else " in place of the list"
+    return write(f"{key}: {{{', '.join(pairs)}}}") + in_place
 
 
 def _refuse_variable(name: Scalar) -> None:
     if not _VARIABLE.fullmatch(name.text):
         fitting = re.sub(r"[^A-Za-z0-9_]", "_", name.text) if name.text.isascii() else ""
-        hint = f", as in {fitting}" if _VARIABLE.fullmatch(fitting) else ""
+        hint = f", as in `{fitting}:`" if _VARIABLE.fullmatch(fitting) else ""
         raise misfit(
             name,
             f"{shown(name.text)} is not the name of a variable",
-            f"use letters, digits and _, not beginning with a digit{hint}",
+            f"write letters, digits and _, not beginning with a digit{hint}",
         )
     if _OURS.match(name.text):
-        raise misfit(name, f"{name.text} is set or taken out by the agent for every run", "choose another name")
+        raise misfit(name, f"{shown(name.text)} is set or taken out by the agent for every run", "choose another name")
 
 
 def _variable_value(name: str, value: Node) -> str:
     if not isinstance(value, Scalar):
         raise misfit(
             value,
-            f"the variable {name} takes one text and holds {kind_of(value)}",
-            f"write {name}: 'the text'",
+            f"the variable {shown(name)} takes one text and holds {kind_of(value)}",
+            f"write a text, as in `{name}: the text`",
         )
     refuse_unusable(value, name)
     return value.text
@@ -100,35 +109,45 @@ def read_command(node: Node, key: str, shell: str | None) -> tuple[str, ...]:
     if not isinstance(node, Sequence):
         scalar = written_text(node, key, f"{key}: the command")
         if not scalar.text.strip():
-            raise misfit(node, f"`{key}` is empty", f"write the command, as in {key}: ~/bin/backup")
+            raise misfit(node, f"{shown(key)} is empty", f"write the command, as in `{key}: ~/bin/backup`")
         return (shell or STANDARD_SHELL, "-c", scalar.text)
     if not node.items:
-        raise misfit(node, f"`{key}` is an empty list", f"write the program and its arguments: {key}: [echo, hello]")
+        raise misfit(
+            node, f"{shown(key)} is an empty list", f"write the program and its arguments, as in `{key}: [echo, hello]`"
+        )
     problems: list[Problem] = []
     words = []
     for item in node.items:
         try:
-            words.append(written_text(item, key, "the argument as a text in quotes").text)
+            words.append(written_text(item, key, f"{key}: [echo, 'an argument']").text)
         except Misfit as error:
             problems += error.problems
     if not problems:
-        problems += _program_problems(node.items[0], words[0])
+        problems += _program_problems(node, words[0])
     if problems:
         raise Misfit(*problems)
     return tuple(words)
 
 
-def _program_problems(node: Node, program: str) -> list[Problem]:
+def as_shell_text(run: Sequence) -> str:
+    """The advice to write a list as the text for a shell that it was meant to be."""
+    words = [item.text for item in run.items if isinstance(item, Scalar)]
+    plain = (word if word in SHELL_WORDS or _FOR_THE_SHELL.fullmatch(word) else shlex.quote(word) for word in words)
+    return write(f"run: {as_value(' '.join(plain))}") + ("" if run.flow else " in place of the list")
+
+
+def _program_problems(run: Sequence, program: str) -> list[Problem]:
     """What keeps the first word of a list from ever being a program."""
+    node = run.items[0]
     if not program.strip():
-        return [Problem(node.line, node.column, "the program of `run` is empty", "write its name or path first")]
+        return [Problem(node.line, node.column, "the program of 'run' is empty", "write its name or path first")]
     if program.startswith("~"):
         return [
             Problem(
                 node.line,
                 node.column,
                 f"{shown(program)}: a list is run as it is, and only a shell knows what ~ means",
-                "write the whole path, or write run as a single text",
+                f"{as_shell_text(run)}, or the whole path",
             )
         ]
     return []

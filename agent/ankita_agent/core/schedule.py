@@ -7,8 +7,8 @@ the agent started.
 """
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Final, assert_never
 
@@ -19,9 +19,19 @@ from ankita_agent.core.instants import MINUTE, SECOND, Duration, Instant
 from ankita_agent.core.schedule_slips import explain_slip
 from ankita_agent.core.schedule_words import cron_of_words, words_of_cron
 from ankita_agent.core.wall_clock import WallClock, is_shown_again
+from ankita_agent.core.wording import any_of, as_value, shown, write
 from ankita_agent.core.zones import EARLIEST, LATEST, Reading, Zone
 
-__all__ = ["Every", "Reboot", "Schedule", "ScheduleError", "Timetable", "parse_schedule", "warnings_of"]
+__all__ = [
+    "Every",
+    "Reboot",
+    "Schedule",
+    "ScheduleError",
+    "Timetable",
+    "joined_schedule",
+    "parse_schedule",
+    "warnings_of",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +86,7 @@ def parse_schedule(text: str) -> Schedule:
         return _of_interval(text, every[1])
     cron = cron_of_words(text)
     if cron is not None:
-        return _of_cron(parse_cron(cron))
+        return _of_days_and_time(text, cron)
     if slip := explain_slip(text):
         raise slip
     return _of_cron(parse_cron(text))
@@ -197,6 +207,34 @@ def _of_cron(fields: CronFields) -> Schedule:
     return Schedule(words_of_cron(text) or text, fields)
 
 
+def _of_days_and_time(text: str, cron: str) -> Schedule:
+    try:
+        return _of_cron(parse_cron(cron))
+    except ScheduleError as wrong:
+        problem, offset = wrong.problem, len(text) - len(text.lstrip())
+        raise ScheduleError(problem, wrong.fix, value=text.strip(), offset=offset, field=wrong.field) from None
+
+
+def joined_schedule(texts: Sequence[str]) -> str | None:
+    """One schedule with the slots of all of these, if they differ in the hour, or in the day of week, alone."""
+    try:
+        rules = [parse_schedule(text).rule for text in texts]
+    except ScheduleError:
+        return None
+    fields = [rule for rule in rules if isinstance(rule, CronFields)]
+    if not fields or len(fields) != len(rules):
+        return None
+    first = fields[0]
+    hours = Field(tuple(sorted({hour for each in fields for hour in each.hour.values})), first.hour.star)
+    weekdays = Field(
+        tuple(sorted({day for each in fields for day in each.days.weekday.values})), first.days.weekday.star
+    )
+    at_all_hours = {replace(each, hour=hours) for each in fields}
+    on_all_days = {replace(each, days=replace(each.days, weekday=weekdays)) for each in fields}
+    joined = next((alike for alike in (at_all_hours, on_all_days) if len(alike) == 1), None)
+    return _of_cron(joined.pop()).text if joined else None
+
+
 def _of_alias(text: str, alias: str) -> Schedule:
     name = alias.lower()
     if name == "@reboot":
@@ -204,12 +242,12 @@ def _of_alias(text: str, alias: str) -> Schedule:
     if name in _ALIASES:
         return _of_cron(parse_cron(_ALIASES[name]))
     known = sorted([*_ALIASES, "@reboot"])
-    fix = f"write one of {', '.join(known)}"
+    fix = f"write an alias, as in {any_of(map(as_value, known))}"
     if name.startswith("@every "):
-        fix = f"write `every {alias.split(maxsplit=1)[1]}`"
+        fix = write(as_value(f"every {alias.split(maxsplit=1)[1]}"))
     elif near := get_close_matches(name, known, n=1):
-        fix = f"write `{near[0]}`"
-    raise ScheduleError(f"{alias!r} is not an alias", fix, value=alias, offset=text.index("@"))
+        fix = write(as_value(near[0]))
+    raise ScheduleError(f"{shown(alias)} is not an alias", fix, value=alias, offset=text.index("@"))
 
 
 def _of_interval(text: str, written: str) -> Schedule:
@@ -217,12 +255,13 @@ def _of_interval(text: str, written: str) -> Schedule:
     try:
         span = parse_duration(written)
     except ValueError as wrong:
-        problem, _, fix = str(wrong).partition("; ")
+        problem, _, fix = str(wrong).rpartition("; ")
+        fix = fix.replace("`", "`every ", 1) if fix.startswith("write `") else "write an interval, as in `every 90s`"
         raise explain_slip(text) or ScheduleError(problem, fix, value=written, offset=offset) from None
     if span < SECOND or span % SECOND:
         raise ScheduleError(
-            f"{written!r} is not a whole number of seconds from 1s up",
-            "write `every 1s` or longer",
+            f"{shown(written)} is not a whole number of seconds from 1s up",
+            f"{write('every 1s')} or longer",
             value=written,
             offset=offset,
         )
@@ -241,7 +280,7 @@ def _uneven(fields: CronFields) -> Iterator[tuple[str, str]]:
         if goes_on:
             yield (
                 f"*/{step} starts over with each {starts_over}: the last gap is {left} {name}s, not {step}",
-                f"for an even rhythm write `every {step}{name[0]}`",
+                f"{write(f'every {step}{name[0]}')} for an even rhythm",
             )
 
 
@@ -251,7 +290,7 @@ def _star_minute_at_night(fields: CronFields) -> Iterator[tuple[str, str]]:
         spelled = CronFields(Field(fields.minute.values, False), fields.hour, fields.days, fields.month)
         yield (
             "a minute that begins with * makes a rhythm: when the clocks change it is skipped or comes twice",
-            f"to run once on each day write `{write_cron(spelled)}`",
+            f"{write(as_value(write_cron(spelled)))} to run once on each day",
         )
 
 
@@ -263,10 +302,10 @@ def _either_day(fields: CronFields) -> Iterator[tuple[str, str]]:
     minute, hour, month_day, month, weekday = write_cron(fields).split()
     week = _WEEKS.get(days.month_day.values)
     one, other = f"{minute} {hour} {month_day} {month} *", f"{minute} {hour} * {month} {weekday}"
-    fix = f"for one of them write `{one}` or `{other}`"
+    fix = f"{write(as_value(one), as_value(other))} for one of them"
     if week and not days.last_day and len(days.weekday.values) == 1 and not days.nth:
         name = WEEKDAYS[days.weekday.values[0]]
-        fix = f"for that {name} of the month only, write `{minute} {hour} * {month} {name}#{week}`"
+        fix = f"{write(as_value(f'{minute} {hour} * {month} {name}#{week}'))} for that day of week only"
     yield (
         f"runs on day of month {month_day} and also on day of week {weekday}, not only where both match",
         fix,

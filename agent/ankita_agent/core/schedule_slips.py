@@ -10,9 +10,18 @@ from collections.abc import Callable
 from typing import Final
 
 from ankita_agent.core.cron import ScheduleError, parse_cron, write_cron
-from ankita_agent.core.schedule_words import nearest_days, parse_time_of_day, words_of_cron
+from ankita_agent.core.schedule_words import (
+    at_several,
+    cron_of_words,
+    nearest_days,
+    parse_time_of_day,
+    several_times,
+    words_of_cron,
+)
+from ankita_agent.core.wording import any_of, as_value, shown, write
 
-FORMS: Final = "write cron (30 8 * * 1-5), `daily 08:30`, `weekdays 8:30am`, `mon,thu 18:15`, `every 30m` or `@reboot`"
+_EXAMPLES: Final = ("daily 08:30", "weekdays 8:30am", "mon,thu 18:15", "every 30m", "30 8 * * 1-5", "@reboot")
+FORMS: Final = f"write a schedule, as in {any_of(map(as_value, _EXAMPLES))}"
 
 _ALONE: Final = {
     "minutely": "every 1m",
@@ -65,7 +74,7 @@ def explain_slip(text: str) -> ScheduleError | None:
         if found := explain(said.lower()):
             problem, fix = found
             offset = len(text) - len(text.lstrip())
-            return ScheduleError(problem.format(f"{said!r}"), fix, value=said, offset=offset)
+            return ScheduleError(problem.format(shown(said)), fix, value=said, offset=offset)
     return None
 
 
@@ -74,16 +83,16 @@ def _explain_single(said: str) -> tuple[str, str] | None:
     if not said:
         return "the schedule is empty", FORMS
     if said in _ALONE:
-        return "{} is not a schedule here", f"write `{_ALONE[said]}`"
+        return "{} is not a schedule here", write(as_value(_ALONE[said]))
     if re.fullmatch("[0-9]{1,9}", said):
-        every = f"every {int(said) or 30}m"
-        return "{} is a number, not a schedule", f"write `{every}` to repeat, `daily 08:00` for a time of day"
+        every = write(f"every {int(said) or 30}m")
+        return "{} is a number, not a schedule", f"{every} to repeat, or as in `daily 08:00` a time of day"
     if re.fullmatch(r"\*(?:/[0-9]+)?", said):
-        return "{} is one field of five", f"write `{said} * * * *`"
+        return "{} is one field of five", write(as_value(f"{said} * * * *"))
     if re.fullmatch("every [0-9]+", said):
-        return "{} has no unit", f"write `{said}s`, `{said}m` or `{said}h`"
+        return "{} has no unit", write(*(f"{said}{unit}" for unit in "smh"))
     if " " not in said.removeprefix("every ") and (days := _days_said(said.removeprefix("every "))):
-        return "{} has no time of day", f"write `{days} 08:00`"
+        return "{} has no time of day", write(f"{days} 08:00")
     return None
 
 
@@ -96,7 +105,7 @@ def _explain_interval(said: str) -> tuple[str, str] | None:
     span = f"{number * 7}d" if unit == "w" else f"{number}{unit}"
     if said == f"every {span}":
         return None
-    return "{} is not how an interval is written", f"write `every {span}`"
+    return "{} is not how an interval is written", write(f"every {span}")
 
 
 def _explain_spoken(said: str) -> tuple[str, str] | None:
@@ -105,6 +114,10 @@ def _explain_spoken(said: str) -> tuple[str, str] | None:
     days: str | None = "daily"
     if words and words[0].isalpha() and words[0] not in _CLOCK_WORDS:
         days = _days_said(words.pop(0))
+    rest = " ".join(words)
+    if days and re.search("[:a-z]", rest) and (times := several_times(rest)):
+        field = (cron_of_words(f"{days} 00:00") or "").rpartition(" ")[2]
+        return "{} is more than one time", at_several(field, times)
     time = "".join(words)
     for spoken, written in _SPOKEN_TIMES:
         time = spoken.sub(written, time)
@@ -114,7 +127,7 @@ def _explain_spoken(said: str) -> tuple[str, str] | None:
         return None
     if days is None:
         return None
-    return "{} is not how days and a time are written here", f"write `{days} {hour:02}:{minute:02}`"
+    return "{} is not how days and a time are written here", write(f"{days} {hour:02}:{minute:02}")
 
 
 def _explain_calendar(said: str) -> tuple[str, str] | None:
@@ -129,8 +142,8 @@ def _explain_calendar(said: str) -> tuple[str, str] | None:
     cron = _cron_of_calendar(days, date, clock)
     if cron is None:
         return "{} is OnCalendar= text of systemd and has no equivalent here", FORMS
-    also = " and a `timezone:`" if zone else ""
-    return "{} is OnCalendar= text of systemd", f"write `{words_of_cron(cron) or cron}`{also}"
+    also = ", and the zone under the key 'timezone'" if zone else ""
+    return "{} is OnCalendar= text of systemd", write(as_value(words_of_cron(cron) or cron)) + also
 
 
 def _cron_of_calendar(days: str, date: re.Match[str] | None, clock: re.Match[str] | None) -> str | None:
@@ -172,7 +185,7 @@ def _explain_zone(said: str) -> tuple[str, str] | None:
     """`TZ=Europe/Berlin 0 8 * * *`, as a crontab or a Go program has it."""
     first, _, rest = said.partition(" ")
     if first.startswith(("tz=", "cron_tz=")):
-        return "{} names its zone", f"write the zone under `timezone:`, and here `{rest}`"
+        return "{} names its zone", f"{write(as_value(rest))}, and the zone under the key 'timezone'"
     return None
 
 

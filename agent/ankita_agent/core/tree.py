@@ -39,12 +39,16 @@ class Scalar(NamedTuple):
 
 
 class Mapping(NamedTuple):
-    """Keys with their values in the order of the file; no key comes twice. `flow` when written in braces."""
+    """Keys with their values in the order of the file; no key comes twice. `flow` when written in braces.
+
+    `again` are the pairs whose keys stood there before: they are refused, and kept to be judged as well.
+    """
 
     pairs: "tuple[tuple[Scalar, Node], ...]"
     flow: bool
     line: int
     column: int
+    again: "tuple[tuple[Scalar, Node], ...]" = ()
 
 
 class Sequence(NamedTuple):

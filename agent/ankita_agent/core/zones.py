@@ -7,15 +7,16 @@ tests/unit/test_zones.py. Rejected: the transition lists inside zoneinfo (privat
 dateutil and pytz (another database than the rest of the system uses).
 """
 
-import difflib
 import re
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, tzinfo
-from functools import cache
+from difflib import get_close_matches
+from functools import cache, lru_cache
 from typing import Final, NewType
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from ankita_agent.core.instants import DAY, SECOND, Duration, Instant
+from ankita_agent.core.wording import shown, write
 
 Reading = NewType("Reading", int)
 """What a wall clock shows: nanoseconds since it showed 1970-01-01 00:00. Readings repeat and are skipped."""
@@ -26,6 +27,7 @@ _EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
 _FOREVER: Final = 10**30
 # Other trees of the same names; `right` counts leap seconds, which our clock does not.
 _ELSEWHERE: Final = ("posix/", "right/")
+_FURTHEST: Final = 3  # letters too many or too few in a name that was meant
 _OFFSET: Final = re.compile(r"(?:utc|gmt|z)?[+-]\d{1,2}(?::?\d\d)?", re.IGNORECASE)
 
 
@@ -155,17 +157,39 @@ def zone_named(key: str) -> Zone:
 
 
 def _unknown(key: str) -> UnknownZone:
-    problem = f"no time zone is named {key!r}"
+    problem = f"no time zone is named {shown(key)}"
     if _OFFSET.fullmatch(key.strip()):
-        return UnknownZone(problem, "a zone is named after a place, not after its offset: write Europe/Berlin")
-    # A place alone (`berlin`) counts as its whole name. Etc/GMT+2 is never proposed: it lies *behind* UTC.
-    names = {name.lower(): name for name in sorted(available_timezones() | {"UTC"}) if not name.startswith("Etc/")}
-    places = {name.rsplit("/", 1)[-1]: whole for name, whole in reversed(names.items())}
+        return UnknownZone(problem, f"a zone is named after a place, not after its offset: {write('Europe/Berlin')}")
+    near = _nearest(key)
+    if near is not None:
+        return UnknownZone(problem, write(near))
+    return UnknownZone(problem, "write a name of the IANA database, as in `Europe/Berlin` or `UTC`")
+
+
+@lru_cache(maxsize=1024)
+def _nearest(key: str) -> str | None:
+    """The name that is most like this one. Kept, for a wrong name often stands in every routine of a file."""
     wanted = key.strip().lower().replace(" ", "_")
-    for known in (names, places):
-        for near in difflib.get_close_matches(wanted, known, n=1, cutoff=0.75):
-            return UnknownZone(problem, f"the nearest is {known[near]}")
-    return UnknownZone(problem, "write a name of the IANA database, such as Europe/Berlin or UTC")
+    for known in _known_names():
+        exact = known.get(wanted)
+        if exact is not None:
+            return exact
+    # Very unlike lengths are sorted out first: a comparison costs a hundred times more.
+    for known in _known_names():
+        likely = [name for name in known if abs(len(name) - len(wanted)) <= _FURTHEST and name[0] == wanted[:1]]
+        for near in get_close_matches(wanted, likely, n=1, cutoff=0.75):
+            return known[near]
+    return None
+
+
+@cache
+def _known_names() -> tuple[dict[str, str], dict[str, str]]:
+    """Every name by its lower case, and by its place alone (`berlin`).
+
+    Etc/GMT+2 is never proposed: it lies *behind* UTC.
+    """
+    names = {name.lower(): name for name in sorted(available_timezones() | {"UTC"}) if not name.startswith("Etc/")}
+    return names, {name.rsplit("/", 1)[-1]: whole for name, whole in reversed(names.items())}
 
 
 def _new_year(year: int) -> Instant:

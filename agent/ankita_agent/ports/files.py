@@ -8,7 +8,7 @@ Errors: FileNotFoundError where said; every other fault of the file system is an
 what the call would have changed is either unchanged or, for `replace`, changed as a whole.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NewType, Protocol
 
@@ -95,6 +95,13 @@ class Files(Protocol):
 
     def replace(self, directory: Descriptor, name: str, content: bytes) -> None:
         """Durably give `name` this content: temporary file, fsync, rename, fsync of the directory."""
+        ...
+
+    def replace_all(self, directory: Descriptor, contents: Mapping[str, bytes]) -> None:
+        """`replace` for several names, in this order: who finds a later one finds those before it too.
+
+        Raises OSError; some of them may be replaced then.
+        """
         ...
 
     def overwrite(self, descriptor: Descriptor, offset: int, content: bytes) -> None:

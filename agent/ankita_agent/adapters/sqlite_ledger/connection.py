@@ -18,8 +18,8 @@ that shows later is LedgerDamaged from the call that met it.
 """
 
 import sqlite3
-from collections.abc import Mapping, Sequence
-from contextlib import closing
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from typing import Final
 
 from ankita_agent.adapters.sqlite_ledger.disk import create_empty, look, size_of, uri_of
@@ -57,9 +57,9 @@ def open_owner(
     size = look(path)
     if size is None:
         create_empty(path)
-    with told(path, Doing.OPENED):
+    with told(path, Doing.OPENED), ExitStack() as looking:
         if size and not size_of(f"{path}-journal"):  # one that died while it was made has that to roll back first
-            _inspect(path, patience, migrations[-1].version, boot)
+            looking.enter_context(_inspected(path, patience, migrations[-1].version, boot))
         connection = _connect(uri_of(path, "rw"), patience)
         try:
             return _made_ready(connection, path, migrations)
@@ -97,9 +97,10 @@ def _connect(uri: str, patience: Duration) -> sqlite3.Connection:
     return sqlite3.connect(uri, timeout=in_seconds(patience), isolation_level=None, uri=True)
 
 
-def _inspect(path: str, patience: Duration, newest: int, boot: str | None) -> None:
+@contextmanager
+def _inspected(path: str, patience: Duration, newest: int, boot: str | None) -> Iterator[None]:
     """Refuse what is not to be written, through a connection that cannot: closing one that can writes the log
-    into a damaged database and deletes it.
+    into a damaged database and deletes it. Open until the other is, it spares that the reading of the log.
     """
     with closing(_connect(uri_of(path, "ro"), patience)) as connection:
         version = version_of(connection, path, newest)
@@ -107,6 +108,7 @@ def _inspect(path: str, patience: Duration, newest: int, boot: str | None) -> No
             ((found,),) = connection.execute("PRAGMA quick_check(1)").fetchall()
             if found != "ok":
                 raise damaged(path, found)
+        yield
 
 
 def _made_ready(connection: sqlite3.Connection, path: str, migrations: Sequence[Migration]) -> SqliteLedger:

@@ -6,6 +6,7 @@ copy would drop its locks and miss the log); a reader reads what is there. A fil
 refused.
 """
 
+import functools
 import os
 import sqlite3
 from collections.abc import Sequence
@@ -29,6 +30,7 @@ class Migration:
     sql: str
 
 
+@functools.cache
 def shipped_migrations() -> tuple[Migration, ...]:
     """All of them, from the first ledger on: migrations/NNNN_what.sql."""
     found = [Migration(int(name.split("/")[-1][:4]), read_sql(name)) for name in migration_files()]
