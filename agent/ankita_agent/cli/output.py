@@ -2,9 +2,11 @@
 
 import json
 import os
+import select
 import shutil
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,6 +14,9 @@ import click
 
 from ankita_agent.core.durations import approximate
 from ankita_agent.core.instants import DAY, SECOND, Instant, in_seconds, parse_instant
+
+_LINES_KEPT = 1000
+"""Lines for people that wait for a terminal or a pipe to take them."""
 
 _COLOURS = {
     "ok": "green",
@@ -87,23 +92,37 @@ def time_left(instant: str | None, now: Instant) -> str:
     return "due" if left <= 0 else approximate(left - left % SECOND)
 
 
-def teller(*, stamped: bool) -> Callable[[str], None]:
+class Teller:
     """Tells one line at a time on stderr, `stamped` with the time unless whoever reads it stamps it already.
 
-    A terminal that went away is no reason to fail: the line is lost, the ledger has the facts.
+    Never waits: a terminal stopped by Ctrl-S or a pipe that nobody reads must not hold the agent up. What cannot be
+    written now is kept, the newest lines of it, and follows as soon as it can. A terminal that went away is no
+    reason to fail: the lines are lost, the ledger has the facts.
     """
-    form = "" if not stamped else "%H:%M:%S " if sys.stderr.isatty() else "%Y-%m-%d %H:%M:%S "
 
-    def tell(line: str) -> None:
+    def __init__(self, *, stamped: bool) -> None:
+        on_terminal = sys.stderr is not None and sys.stderr.isatty()
+        self._form = "" if not stamped else "%H:%M:%S " if on_terminal else "%Y-%m-%d %H:%M:%S "
+        self._waiting: deque[str] = deque(maxlen=_LINES_KEPT)
+
+    def __call__(self, line: str) -> None:
+        """Tell a line."""
         # time.time(), not strftime's own clock: that one ticks late and would show a second before the slot's
-        stamp = time.strftime(form, time.localtime(time.time()))
+        stamp = time.strftime(self._form, time.localtime(time.time()))
+        self._waiting.append(f"{stamp}{printable(line, newlines=True)}\n")
         try:
-            sys.stderr.write(f"{stamp}{printable(line, newlines=True)}\n")
-            sys.stderr.flush()
-        except (OSError, ValueError):
-            pass
+            while self._waiting and _takes_more(sys.stderr.fileno()):
+                sys.stderr.write(self._waiting.popleft())
+                sys.stderr.flush()
+        except (AttributeError, OSError, ValueError):  # closed, from the start or by now
+            self._waiting.clear()
 
-    return tell
+
+def _takes_more(descriptor: int) -> bool:
+    """Whether a line can be written without waiting (poll(2)); for a pipe that means PIPE_BUF bytes, pipe(7)."""
+    poll = select.poll()
+    poll.register(descriptor, select.POLLOUT)
+    return bool(poll.poll(0))
 
 
 def printable(text: str, *, newlines: bool = False) -> str:

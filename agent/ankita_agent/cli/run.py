@@ -5,7 +5,7 @@ import os
 
 import click
 
-from ankita_agent.cli.output import local_time, teller
+from ankita_agent.cli.output import Teller, local_time
 from ankita_agent.core.errors import WrongUse
 from ankita_agent.wiring import AgentOptions, find_this_user, run_agent
 
@@ -47,7 +47,7 @@ def command(standby: bool, inherit_env: bool, takeover: bool, routine: str | Non
         inherit_environment=inherit_env,
         in_terminal=_has_terminal(),
         umask=os.umask(0o077),
-        tell=teller(stamped="JOURNAL_STREAM" not in os.environ),
+        tell=Teller(stamped="JOURNAL_STREAM" not in os.environ),
         local=local_time,
     )
     return run_agent(find_this_user(dict(os.environ)), options)
