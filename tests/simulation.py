@@ -3,6 +3,7 @@
 Time passes only here, so a week is simulated in a moment and every run of a test is the same.
 """
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,6 +29,7 @@ from ankita_agent.core.identity import Place
 from ankita_agent.core.instants import SECOND, Duration, Instant, format_instant
 from ankita_agent.core.routine_file import judge
 from ankita_agent.core.rows import HistoryRow
+from ankita_agent.ports.files import Descriptor
 from ankita_agent.ports.ledger import Ledger
 from ankita_agent.ports.wakeups import Happened
 from ankita_agent.testing.clocks import START, FakeClock
@@ -64,6 +66,48 @@ class NoWait:
         """Nothing to close."""
 
 
+class KnownFiles(PosixFiles):
+    """Real files that know what is open, so that an agent which dies here loses its descriptors as a process does."""
+
+    def __init__(self) -> None:
+        self.open: set[Descriptor] = set()
+
+    def open_directory(self, path: str) -> Descriptor:
+        """Open a directory."""
+        return self._known(super().open_directory(path))
+
+    def open_directory_at(self, parent: Descriptor, name: str) -> Descriptor:
+        """Open a directory inside an open one."""
+        return self._known(super().open_directory_at(parent, name))
+
+    def open_file(self, directory: Descriptor, name: str) -> Descriptor:
+        """Open a file."""
+        return self._known(super().open_file(directory, name))
+
+    def create_file(self, directory: Descriptor, name: str, content: bytes) -> Descriptor:
+        """Make a file."""
+        return self._known(super().create_file(directory, name, content))
+
+    def raised(self, descriptor: Descriptor, lowest: int) -> Descriptor:
+        """The same at another number."""
+        self.open.discard(descriptor)
+        return self._known(super().raised(descriptor, lowest))
+
+    def close(self, descriptor: Descriptor) -> None:
+        """Close it."""
+        self.open.discard(descriptor)
+        super().close(descriptor)
+
+    def close_all(self) -> None:
+        """Close what is open."""
+        for descriptor in list(self.open):
+            self.close(descriptor)
+
+    def _known(self, descriptor: Descriptor) -> Descriptor:
+        self.open.add(descriptor)
+        return descriptor
+
+
 class Machine:
     """A machine with a state directory, on which agents come and go. `run_for` is how long attempts run."""
 
@@ -80,13 +124,13 @@ class Machine:
         self._open_ledger = ledger or (lambda: self.ledger)
         self._owner: Owner | None = None
         self._agents = 0
-        self._seen_launches = 0
+        self._files = KnownFiles()
         self._ending: dict[int, Instant] = {}
 
     def begin(self) -> Shift:
         """An agent starts and owns."""
         self._agents += 1
-        files = PosixFiles()
+        files = self._files = KnownFiles()
         state = files.open_directory(str(self.path))
         card = Card(f"agent-{self._agents}", self.processes.this_process(), 0, "0.1", None, "host")
         owner = Owner(files, state, str(self.path), card)
@@ -142,8 +186,9 @@ class Machine:
             self._ending.clear()
         self._owner.leave()
         for attempt in list(self.runner.running().values()):
-            if attempt.reservation is not None:
-                PosixFiles().close(attempt.reservation.descriptor)
+            if attempt.output is not None:
+                os.close(attempt.output.descriptor)
+        self._files.close_all()
         self.shift = self._owner = None
 
     def reboot(self) -> None:

@@ -14,7 +14,7 @@ from ankita_agent.adapters.posix_files import PosixFiles
 from ankita_agent.adapters.state_directory import cannot_write, prepare_state_directory
 from ankita_agent.adapters.system_clock import SystemClock
 from ankita_agent.app.places import Places, find_places
-from ankita_agent.core.errors import LedgerDamaged
+from ankita_agent.core.errors import AnkitaError, LedgerDamaged
 from ankita_agent.core.instants import Instant
 from ankita_agent.core.schedule import Timetable
 from ankita_agent.core.zones import zone_named
@@ -61,7 +61,7 @@ class AgentOptions:
 def find_this_user(environment: MutableMapping[str, str]) -> ThisUser:
     """The user we run as, with a copy of the environment that may be taken apart."""
     home = home_of_user()
-    return ThisUser(find_places(environment, home, os.getcwd()), home, environment)
+    return ThisUser(find_places(environment, home, os.getcwd), home, environment)
 
 
 def run_agent(user: ThisUser, options: AgentOptions) -> int:
@@ -130,9 +130,10 @@ def _build_runner(user: ThisUser, options: AgentOptions, world: "World", files: 
     from ankita_agent.adapters.attempt_outputs import AttemptOutputs
     from ankita_agent.adapters.posix_env_files import PosixEnvFiles
     from ankita_agent.app.runner import Runner, Surroundings
-    from ankita_agent.core.environment import service_environment
+    from ankita_agent.core.environment import agent_environment, service_environment
 
     base = dict(user.environment) if options.inherit_environment else service_environment(user_facts())
+    base |= agent_environment(user.places.state, user.places.config)
     files.make_directory(state, RUN)
     locks = files.open_directory_at(state, RUN)
     surroundings = Surroundings(base, user.home, PosixEnvFiles())
@@ -165,19 +166,16 @@ def routine_judge() -> Callable[[bytes], "Judgement"]:
     return lambda content: judge(read_document(content), zone)
 
 
-def _ledger_opener(path: str, boot: str) -> Callable[[], "Opened"]:
+def _ledger_opener(path: str, boot: str) -> Callable[[bool], "Opened"]:
     from ankita_agent.adapters.sqlite_ledger import memory_ledger, open_owner, set_aside
     from ankita_agent.app.seat import Opened
 
     # A standby opens the ledger in the moment in which nobody owns; what that needs is read by then.
     memory_ledger().close()
 
-    def open_ledger() -> Opened:
-        try:
-            return Opened(open_owner(path, boot=boot), None)
-        except LedgerDamaged:
-            aside = set_aside(path, time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()))
-            return Opened(open_owner(path), aside)
+    def open_ledger(damaged: bool) -> Opened:
+        aside = set_aside(path, time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())) if damaged else None
+        return Opened(open_owner(path, boot=boot), aside)
 
     return open_ledger
 
@@ -188,13 +186,16 @@ RUN = "run"
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """What a reading command looks through. `state` and `ledger` are None where there is none yet."""
+    """What a reading command looks through. `state` and `ledger` are None where there is none yet.
+
+    `problem` is what keeps a ledger that is there from being read.
+    """
 
     files: Files
     clock: Clock
     state: Descriptor | None
     ledger: LedgerReader | None
-    problem: str | None
+    problem: AnkitaError | None
 
 
 @contextmanager
@@ -212,11 +213,11 @@ def looking(places: Places) -> Iterator[Outlook]:
     except OSError as error:
         raise cannot_write(places.state, error) from None
     ledger: LedgerReader | None = None
-    problem = None
+    problem: AnkitaError | None = None
     try:
         ledger = open_reader(places.ledger)
     except (LedgerDamaged, LedgerTooNew, LedgerUnavailable) as fault:
-        problem = str(fault)
+        problem = fault
     try:
         yield Outlook(files, SystemClock(), state, ledger, problem)
     finally:

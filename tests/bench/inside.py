@@ -216,7 +216,7 @@ def _second_desk(
     timekeeper = Timekeeper(clock, Duration(0))
     plans = {routine.name: plan_of(routine, "a machine") for routine in routines.reload().file.routines}
     marks = {name: account.accounted_until for name, account in ledger.accounts().items()}
-    desk = Desk(ledger, TERM, runner, requests, timekeeper, "boot", owner.check)
+    desk = Desk(ledger, TERM, runner, requests, timekeeper, "boot", owner.check, owner.note_fire)
     desk.put(plans, marks, 4)
     return desk
 

@@ -235,6 +235,18 @@ def test_a_ledger_that_lost_its_newest_terms_numbers_its_fires_far_above_the_los
     assert fire_now(ledger, term, claim(15)) == 7_000_002
 
 
+def test_a_ledger_that_lost_rows_of_its_newest_term_numbers_its_fires_above_the_lost_ones(ledger: Ledger) -> None:
+    assert ledger.newest_number() == 0
+    assert fire_now(ledger, seated(ledger), claim(0)) == ledger.newest_number() == 1
+    term = ledger.begin_term(1, "two", AGENT, at(1), 1)
+    assert fire_now(ledger, term, claim(5)) == 2  # it knows fire 1
+    term = ledger.begin_term(2, "three", AGENT, at(2), 5)
+    assert (term, ledger.newest_number()) == (3, 3_000_000)
+    assert fire_now(ledger, term, claim(10)) == 3_000_001
+    term = ledger.begin_term(3, "four", AGENT, at(3), 9_000_000)
+    assert fire_now(ledger, term, claim(15)) == 9_000_001
+
+
 # --- entries ---------------------------------------------------------------------------------------
 
 

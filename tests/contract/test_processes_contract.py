@@ -1,6 +1,7 @@
 """What every Processes promises, asked of the real machine and of the fake one."""
 
 import ctypes
+import fcntl
 import os
 import signal
 import sys
@@ -18,10 +19,18 @@ from ankita_agent.testing.processes import FakeProcesses, Program
 from tests.real.waiting import childless, until
 
 
+def locked(path: Path) -> int:
+    """A new file, held with flock(2)."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT)
+    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    return descriptor
+
+
 class World(Protocol):
-    """A machine, and how to make things happen on it."""
+    """A machine, and how to make things happen on it. `lock` is inherited by all that is started."""
 
     processes: Processes
+    lock: int
 
     def waiting(self) -> ProcessId:
         """Start a process that waits until it is signalled."""
@@ -37,6 +46,10 @@ class World(Protocol):
 
     def parent(self, *, new_session: bool) -> tuple[ProcessId, int]:
         """Start one with a child that waits, in a session of its own or not."""
+        ...
+
+    def left_behind(self) -> tuple[ProcessId, int]:
+        """One that has ended, and a child of it with another session, no variables and what it inherited."""
         ...
 
     def missing(self) -> None:
@@ -61,9 +74,11 @@ class FakeWorld:
         )
         self.processes: Processes = self.machine
         self._output = os.open(directory / "output", os.O_RDWR | os.O_CREAT | os.O_APPEND)
+        self.lock = locked(directory / "lock")
 
     def _start(self, name: str) -> ProcessId:
-        return self.processes.identify(self.processes.start(Launch((name,), {"ANKITA_FIRE": "1"}, "/", self._output)))
+        launch = Launch((name,), {"ANKITA_FIRE": "1"}, "/", self._output, (self.lock,))
+        return self.processes.identify(self.processes.start(launch))
 
     def waiting(self) -> ProcessId:
         return self._start("waiting")
@@ -80,6 +95,12 @@ class FakeWorld:
         process = self._start("parent")
         return process, self.machine.fork(process.pid, new_session=new_session)
 
+    def left_behind(self) -> tuple[ProcessId, int]:
+        process, child = self.parent(new_session=True)
+        self.machine.forget_mark(child)
+        self.machine.end(process.pid)
+        return process, child
+
     def missing(self) -> None:
         self._start("missing")
 
@@ -91,6 +112,7 @@ class FakeWorld:
 
     def close(self) -> None:
         os.close(self._output)
+        os.close(self.lock)
 
 
 class RealWorld:
@@ -101,10 +123,11 @@ class RealWorld:
         self._path = directory / "output"
         self._output = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
         self._started: list[ProcessId] = []
+        self.lock = locked(directory / "lock")
 
     def _start(self, *argv: str) -> ProcessId:
-        environment = {"PATH": "/usr/bin:/bin", "ANKITA_FIRE": "1"}
-        process = self.processes.identify(self.processes.start(Launch(argv, environment, "/", self._output)))
+        launch = Launch(argv, {"PATH": "/usr/bin:/bin", "ANKITA_FIRE": "1"}, "/", self._output, (self.lock,))
+        process = self.processes.identify(self.processes.start(launch))
         self._started.append(process)
         return process
 
@@ -128,6 +151,10 @@ class RealWorld:
         process = self._start("sh", "-c", f"{how}sh -c 'echo $$; exec sleep 1000' & wait")
         return process, int(self._word())
 
+    def left_behind(self) -> tuple[ProcessId, int]:
+        process = self._start("sh", "-c", "(setsid env -i sh -c 'echo $$; exec sleep 1000' &)")
+        return process, int(self._word())
+
     def missing(self) -> None:
         self._start("no-such-program")
 
@@ -142,6 +169,7 @@ class RealWorld:
             self.processes.signal_family(process, signal.SIGKILL)
         until(childless, "no child left, zombie or not")
         os.close(self._output)
+        os.close(self.lock)
         ctypes.CDLL(None).prctl(36, 0, 0, 0, 0)
 
 
@@ -247,6 +275,42 @@ def test_an_orphan_is_found_by_who_never_looked_before(world: World, new_session
     world.send(process.pid, signal.SIGKILL)
     reaped(world)
     assert world.processes.families([process]) == {process: [child]}
+
+
+def test_an_orphan_without_session_and_variables_is_found_by_the_lock_it_inherited(world: World) -> None:
+    process, child = world.left_behind()
+    assert reaped(world) == [Ended(process.pid, 0, None)]
+    assert world.processes.family(process) == [child]
+    world.processes.signal_family(process, signal.SIGKILL)
+    assert [ended.pid for ended in reaped(world)] == [child]
+    assert world.processes.family(process) == []
+
+
+def test_who_keeps_a_lock_held_is_told_and_who_merely_opened_the_file_is_not(world: World, tmp_path: Path) -> None:
+    assert world.processes.holders(world.lock) == []
+    process, child = world.parent(new_session=True)
+    opened = os.open(tmp_path / "lock", os.O_RDWR)
+    found = world.processes.holders(opened)
+    os.close(opened)
+    assert {holder.process.pid for holder in found} == {process.pid, child}
+    groups = {holder.process.pid: holder.group for holder in found}
+    assert groups == {process.pid: process.pid, child: child}
+    assert process in [holder.process for holder in found]
+    assert all(holder.name and holder.taker == world.processes.this_process().pid for holder in found)
+
+
+def test_one_process_is_signalled_only_while_it_is_that_very_one(world: World) -> None:
+    process = world.waiting()
+    world.processes.signal_one(replace(process, ticks=process.ticks + 1), signal.SIGKILL)
+    assert world.processes.observe(process) is Observed.RUNNING
+    world.processes.signal_one(process, signal.SIGKILL)
+    assert reaped(world) == [Ended(process.pid, None, signal.SIGKILL)]
+    world.processes.signal_one(process, signal.SIGKILL)
+
+
+def test_few_descriptors_are_allowed_and_more_than_any_kernel_gives_are_not(world: World) -> None:
+    assert world.processes.allow_descriptors(10)
+    assert not world.processes.allow_descriptors(10**10)
 
 
 def test_two_families_are_told_apart(world: World) -> None:

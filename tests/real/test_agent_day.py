@@ -1,6 +1,8 @@
 """The main path: an agent fires on time, records, and answers every command that asks it."""
 
+import json
 import re
+import shlex
 from collections.abc import Iterator
 from itertools import chain
 from typing import Any, Final
@@ -9,7 +11,7 @@ import pytest
 
 from ankita_agent.core.instants import SECOND, format_instant
 from ankita_agent.core.outcomes import Outcome, Trigger
-from tests.real.agents import Place, every_second, noted, noting, unaccounted
+from tests.real.agents import COMMAND, ROOT, Place, every_second, noted, noting, unaccounted
 from tests.real.waiting import until
 
 FILE: Final = """\
@@ -300,3 +302,16 @@ def test_waiting_for_a_run_ends_when_the_agent_dies(place: Place) -> None:
     agent.kill()
     assert until(lambda: waiting.poll() is not None)
     assert waiting.returncode == 3
+
+
+def test_a_command_within_a_routine_finds_the_agent_that_started_it(place: Place) -> None:
+    seen = place.root / "seen"
+    command = f"PYTHONPATH={ROOT}/agent {shlex.join(COMMAND)}"
+    place.write(every_second("asks", run=f"{command} status --json > {seen}.new; mv {seen}.new {seen}"))
+    agent = place.start()
+    until(seen.exists)
+    document = json.loads(seen.read_text())
+    assert document["state_dir"] == str(place.state)
+    assert document["config"]["path"] == str(place.file)
+    assert document["owner"]["pid"] == agent.pid
+    assert agent.stop() == 0

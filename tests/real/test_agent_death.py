@@ -156,3 +156,24 @@ def test_an_agent_that_is_killed_twice_in_a_row_while_it_recovers_loses_nothing(
     until_noted(place, len(noted(log)) + 5)
     assert last.stop() == 0
     check_account(place)
+
+
+def test_what_a_watched_run_leaves_in_hiding_is_ended_and_the_routine_runs_again(place: Place) -> None:
+    pipe = place.root / "go"
+    os.mkfifo(pipe)
+    log = place.root / "log"
+    hiding = f"(setsid env -i sh -c 'echo hidden $$ >> {log}; exec sleep 1000' &)"
+    place.write(every_second("slow", run=f"echo begin >> {log}; {hiding}; read line < {pipe}"))
+    first = place.start()
+    until(lambda: log.exists() and "hidden" in log.read_text())
+    until(lambda: place.rows("slow")[0].started_at)
+    first.kill()
+    second = place.start()
+    second.says("outlived its agent and is watched to its end")
+    pipe.write_text("\n")
+    place.until_row("slow", Outcome.LOST)
+    until(lambda: log.read_text().count("begin") == 2, "the next run")
+    hidden = int(next(line for line in log.read_text().splitlines() if "hidden" in line).split()[1])
+    assert hidden not in place.processes()
+    pipe.write_text("\n")
+    assert second.stop() == 0

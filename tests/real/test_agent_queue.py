@@ -5,6 +5,8 @@ import os
 from itertools import pairwise
 from typing import Any, Final
 
+import pytest
+
 from ankita_agent.adapters.posix_files import PosixFiles
 from ankita_agent.app.requests import Request, Requests
 from ankita_agent.core.instants import Instant
@@ -148,4 +150,19 @@ def test_what_is_no_request_is_removed_and_disturbs_nobody(place: Place) -> None
     count = len(place.rows("beat"))
     until(lambda: len(place.rows("beat")) > count + 1)
     assert place.command("trigger", "beat", "--wait").code in (0, 75)
+    assert agent.stop() == 0
+
+
+@pytest.mark.parametrize(("limit", "raised"), [("-n", False), ("-Sn", True)])
+def test_with_few_descriptors_what_is_due_together_waits_and_nothing_fails(
+    place: Place, limit: str, raised: bool
+) -> None:
+    names = [f"r{number}" for number in range(60)]
+    settings = "settle: 1s, stop_drain: 1s, concurrency: 60"
+    place.write(every_second(*names, run="exec sleep 0.2", settings=settings, more="grace: 1h"))
+    agent = place.start(before=("sh", "-c", f'ulimit {limit} 110 && exec "$@"', "sh"))
+    succeeded = {name: place.until_row(name, Outcome.SUCCEEDED) for name in names}
+    assert len(succeeded) == len(names)
+    assert [row.detail for row in place.rows() if row.outcome is Outcome.FAILED] == []
+    assert ("no room to start routine" in agent.said) is not raised
     assert agent.stop() == 0

@@ -7,6 +7,8 @@ import signal
 import subprocess
 from typing import Final
 
+import pytest
+
 from ankita_agent.core.outcomes import Outcome, Reason
 from tests.real.agents import SEATED, STARTED, Agent, Place, every_second, noted, noting, unaccounted, wait_at_most
 from tests.real.waiting import until
@@ -217,3 +219,15 @@ def test_a_child_that_the_agent_never_started_is_reaped_and_means_nothing(place:
     children = subprocess.run(["ps", "--ppid", str(agent.pid), "-o", "stat="], capture_output=True, text=True)
     assert "Z" not in children.stdout
     assert agent.stop() == 0
+
+
+@pytest.mark.parametrize("how", ["--block-signal", "--ignore-signal"])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_standby_hears_the_wish_to_stop_whatever_its_parent_did_to_signals(
+    place: Place, how: str, number: signal.Signals
+) -> None:
+    place.write(every_second("a"))
+    owner = place.start()
+    standby = place.stand_by(before=("env", f"{how}={number.name.removeprefix('SIG')}"))
+    assert standby.stop(number) == 0
+    assert owner.stop() == 0

@@ -2,10 +2,11 @@
 
 import os
 import shutil
+import signal
 import sqlite3
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Final
 
@@ -234,15 +235,18 @@ def test_a_ledger_of_a_newer_version_is_left_alone(place: Place) -> None:
     assert "version 99" in "\n".join(status.json["degraded"])
 
 
-@pytest.mark.parametrize("names", [["ledger.db"], ["ledger.db", "ledger.db-wal", "ledger.db-shm"]], ids=len)
-def test_a_ledger_that_is_deleted_while_the_agent_runs_is_noticed(place: Place, names: list[str]) -> None:
+LEDGER: Final = ("ledger.db", "ledger.db-wal", "ledger.db-shm")
+
+
+@pytest.mark.parametrize("names", [LEDGER[:1], LEDGER, LEDGER[1:2], LEDGER[1:]], ids=" ".join)
+def test_a_ledger_that_is_deleted_while_the_agent_runs_is_noticed(place: Place, names: tuple[str, ...]) -> None:
     log = place.root / "fired"
     place.write(every_second("beat", run=noting(log)))
     agent = place.start()
     place.until_row("beat", Outcome.SUCCEEDED)
     for name in names:
         (place.state / name).unlink()
-    agent.says("it was removed or replaced")
+    agent.says(" was removed or replaced")
     fired = len(noted(log))
     until(lambda: len(noted(log)) > fired + 1)
     until(lambda: place.rows("beat"))
@@ -275,6 +279,156 @@ def test_a_ledger_that_was_restored_from_an_older_copy_fires_nothing_twice(place
     assert [row.count for row in rows if row.reason is Reason.LEDGER]
     fires = [row.fire for row in rows if row.term == 3 and row.claimed_at]
     assert min(fires) >= 3_000_000, "no number of a fire is given twice"
+
+
+def backup(ledger: Path, copy: Path) -> None:
+    """Copy a ledger in use, as `sqlite3 ledger.db .backup` does."""
+    with closing(sqlite3.connect(ledger)) as source, closing(sqlite3.connect(copy)) as target:
+        source.backup(target)
+
+
+def restore(place: Place, copy: Path) -> None:
+    """Put a copy in the place of the ledger."""
+    for name in LEDGER:
+        (place.state / name).unlink(missing_ok=True)
+    shutil.copy(copy, place.state / LEDGER[0])
+
+
+@pytest.mark.parametrize("killed", [False, True], ids=["stopped", "killed"])
+def test_a_ledger_that_was_restored_from_a_copy_of_the_same_term_fires_nothing_twice(
+    place: Place, killed: bool
+) -> None:
+    log, copy = place.root / "fired", place.root / "copy"
+    place.write(every_second("beat", run=noting(log)))
+    agent = place.start()
+    place.until_row("beat", Outcome.SUCCEEDED)
+    backup(place.state / "ledger.db", copy)
+    place.until_row("beat", Outcome.SUCCEEDED, count=3)
+    assert agent.stop(signal.SIGKILL if killed else signal.SIGTERM) == (-signal.SIGKILL if killed else 0)
+    known = max(row.fire for row in place.rows("beat"))
+    restore(place, copy)
+    agent = place.start()
+    fired = len(noted(log))
+    until(lambda: len(noted(log)) > fired + 1)
+    assert agent.stop() == 0
+    assert len(noted(log)) == len(set(noted(log)))
+    rows = place.rows("beat")
+    assert unaccounted(rows) == []
+    assert [row.count for row in rows if row.reason is Reason.LEDGER]
+    assert min(row.fire for row in rows if row.term == 2 and row.claimed_at) > known, "no number is given twice"
+    agent = place.start()
+    place.until_row("beat", Outcome.SUCCEEDED)
+    assert agent.stop() == 0
+    assert not [row for row in place.rows("beat") if row.term == 3 and row.reason is Reason.LEDGER]
+
+
+def test_a_log_that_is_removed_just_before_its_agent_is_killed_lets_nothing_fire_twice(place: Place) -> None:
+    log = place.root / "fired"
+    place.write(every_second("beat", run=noting(log)))
+    agent = place.start()
+    place.until_row("beat", Outcome.SUCCEEDED)
+    with closing(sqlite3.connect(place.state / "ledger.db")) as shell:
+        shell.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    fired = len(noted(log))
+    until(lambda: len(noted(log)) > fired + 1)
+    agent.send(signal.SIGSTOP)  # no pass may see it
+    for name in LEDGER[1:]:
+        (place.state / name).unlink()
+    agent.kill()
+    agent = place.start()
+    fired = len(noted(log))
+    until(lambda: len(noted(log)) > fired + 1)
+    assert agent.stop() == 0
+    assert len(noted(log)) == len(set(noted(log)))
+    assert [row.count for row in place.rows("beat") if row.reason is Reason.LEDGER]
+
+
+PAGE: Final = 4096
+
+
+def spoil_page(ledger: Path, number: int) -> None:
+    """Overwrite one page of the database, in place."""
+    with ledger.open("r+b") as opened:
+        opened.seek(number * PAGE)
+        opened.write(b"\xa5" * PAGE)
+
+
+def copies_of(place: Place, root: Path) -> Iterator[tuple[int, Place]]:
+    """A place for each page of a ledger, each with a copy of the state of a stopped agent."""
+    for number in range((place.state / "ledger.db").stat().st_size // PAGE):
+        (root / f"page-{number}").mkdir()
+        other = Place(root / f"page-{number}")
+        shutil.copytree(place.state, other.state)
+        shutil.copy(place.root / "fired", other.root / "fired")
+        other.write(every_second("beat", run=noting(other.root / "fired")))
+        yield number, other
+
+
+def prove_it_went_on(other: Place, begun: int, terms: int) -> None:
+    """It has fired since, nothing twice, and took few terms for it."""
+    log = other.root / "fired"
+    until(lambda: len(noted(log)) > begun + 1, f"a fire in {other.root}")
+    assert len(noted(log)) == len(set(noted(log)))
+    with other.ledger() as ledger:
+        newest = ledger.newest_term()
+        assert newest is not None
+        assert newest.term <= terms
+
+
+def test_whichever_page_of_a_ledger_is_spoilt_the_next_agent_goes_on_in_two_terms(place: Place) -> None:
+    log = place.root / "fired"
+    place.write(every_second("beat", run=noting(log)))
+    agent = place.start()
+    place.until_row("beat", Outcome.SUCCEEDED, count=2)
+    assert agent.stop() == 0
+    begun = len(noted(log))
+    with ExitStack() as stack:
+        spoilt = [stack.enter_context(other) for _, other in copies_of(place, place.root)]
+        for number, other in enumerate(spoilt):
+            spoil_page(other.state / "ledger.db", number)
+        agents = [other.begin() for other in spoilt]
+        for agent, other in zip(agents, spoilt, strict=True):
+            prove_it_went_on(other, begun, 3)
+            assert agent.stop() == 0
+
+
+def test_whichever_page_is_spoilt_under_a_running_agent_it_and_the_next_one_go_on(place: Place) -> None:
+    log = place.root / "fired"
+    place.write(every_second("beat", run=noting(log)))
+    agent = place.start()
+    place.until_row("beat", Outcome.SUCCEEDED, count=2)
+    assert agent.stop() == 0
+    begun = len(noted(log))
+    with ExitStack() as stack:
+        spoilt = [stack.enter_context(other) for _, other in copies_of(place, place.root)]
+        agents = [other.begin() for other in spoilt]
+        for number, (agent, other) in enumerate(zip(agents, spoilt, strict=True)):
+            agent.says(" in force")
+            spoil_page(other.state / "ledger.db", number)
+            other.file.touch()
+        for agent, other in zip(agents, spoilt, strict=True):
+            prove_it_went_on(other, begun, 3)
+            agent.kill()
+        begun = max(len(noted(other.root / "fired")) for other in spoilt)
+        agents = [other.begin() for other in spoilt]
+        for agent, other in zip(agents, spoilt, strict=True):
+            prove_it_went_on(other, begun, 5)
+            assert agent.stop() == 0
+
+
+def test_a_ledger_that_is_spoilt_over_and_over_ends_the_agent_and_not_its_disk(place: Place) -> None:
+    place.write(every_second("beat"))
+    agent = place.start()
+    for _ in range(2):
+        until(lambda: (place.state / "ledger.db-wal").exists())
+        (place.state / "ledger.db-wal").unlink()
+        if agent.alive and "a new one was begun" not in agent.said:
+            agent.says("a new one was begun")
+    assert agent.ended() == 73
+    assert "within the last minute" in agent.said
+    assert agent.said.count("owner of term") == 2
+    place.start()
+    place.until_row("beat", Outcome.SUCCEEDED)
 
 
 def test_output_that_cannot_be_kept_fails_the_run_and_nothing_else(place: Place) -> None:

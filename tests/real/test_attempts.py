@@ -7,6 +7,7 @@ import select
 import shlex
 import signal
 import stat
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -228,6 +229,35 @@ def test_a_child_seen_once_is_found_again_though_it_wipes_its_variables(rig: Rig
     rig.end()
     rig.over()
     assert ended(escaped)
+
+
+@pytest.mark.parametrize("deaf", ["", 'trap "" TERM; '])
+def test_a_straggler_that_wipes_its_variables_before_anybody_looks_is_known_by_its_lock(rig: Rig, deaf: str) -> None:
+    pid = rig.home / "pid"
+    hides = f"(setsid env -i sh -c '{deaf}echo $$ > {pid}; while :; do sleep 1000; done' &)"
+    rig.shell(f"{hides}; until [ -s {pid} ]; do sleep 0.01; done")
+    assert rig.end().outcome is Outcome.SUCCEEDED
+    rig.over()
+    assert ended(int(pid.read_text()))
+    reservation = rig.runner.reserve("work")
+    assert reservation is not None
+    rig.runner.release(reservation)
+
+
+def test_who_opened_or_locked_the_lock_file_itself_is_no_straggler(rig: Rig) -> None:
+    lock = rig.state / "run" / "work.lock"
+    rig.shell("echo ready; read line < /dev/null; exec sleep 1000")
+    rig.said(b"ready")
+    with lock.open("r+") as opened:
+        stranger = subprocess.Popen(["sleep", "1000"], stdin=opened)
+    try:
+        rig.runner.stop("work", StopReason.PERSON)
+        rig.end()
+        rig.over()
+        assert not ended(stranger.pid)
+    finally:
+        os.kill(stranger.pid, signal.SIGKILL)
+        assert until(stranger.wait) == -signal.SIGKILL
 
 
 def test_a_grandchild_that_keeps_the_output_open_does_not_hold_up_the_end(rig: Rig) -> None:

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from ankita_agent.adapters.sqlite_ledger import open_owner, open_reader, set_aside
+from ankita_agent.adapters.sqlite_ledger.connection import LARGEST_LOG
 from ankita_agent.core.errors import Fenced, LedgerDamaged, LedgerUnavailable
 from ankita_agent.core.instants import MILLISECOND, Duration
-from tests.ledgers import AGENT, at, claim, fire_now, missed, seated, spans
+from tests.ledgers import AGENT, BOOT, at, claim, fire_now, missed, seated, spans
 from tests.real.ledger_children import BATCH, child_of, outcome_of, said
 
 MOMENT = Duration(20 * MILLISECOND)
@@ -234,6 +235,7 @@ def test_a_damaged_ledger_is_refused_set_aside_whole_and_replaced(path: str, dam
     assert path in refused.value.what
     assert content_of(path)[""] == before[""]
     aside = set_aside(path, "20260101T080000Z")
+    assert aside is not None
     assert aside == f"{path}.damaged-20260101T080000Z"
     assert content_of(aside)[""] == before[""]
     with closing(open_owner(path)) as ledger:
@@ -263,6 +265,61 @@ def test_damage_that_no_opening_looks_for_is_told_by_the_call_that_meets_it(path
         ledger.history(None, 10**6)
 
 
+@pytest.mark.parametrize(("boot", "checked"), [(BOOT, False), ("the next boot", True), ("", True), (None, True)])
+def test_the_whole_file_is_read_when_power_may_have_been_lost_and_not_for_a_killed_owner(
+    path: str, boot: str | None, checked: bool
+) -> None:
+    with closing(open_owner(path)) as ledger:
+        term = seated(ledger)
+        ledger.settle_pass(term, at(500), [claim(number) for number in range(500)], [], {})  # and no end
+    with open(path, "r+b") as file:
+        file.seek(os.stat(path).st_size - 40 * 1024)
+        file.write(b"\xff" * 40 * 1024)
+    if checked:
+        with pytest.raises(LedgerDamaged):
+            open_owner(path, boot=boot)
+    else:
+        open_owner(path, boot=boot).close()
+
+
+@pytest.mark.parametrize("suffix", ["", "-wal"])
+@pytest.mark.parametrize("replaced", [False, True])
+@pytest.mark.parametrize("known", [False, True], ids=["new", "opened again"])
+def test_a_ledger_whose_file_or_log_is_taken_away_from_its_owner_is_damaged_for_every_pass(
+    path: str, suffix: str, replaced: bool, known: bool
+) -> None:
+    if known:
+        with closing(open_owner(path)) as ledger:
+            seated(ledger, token="before")
+    with closing(open_owner(path)) as ledger:
+        term = seated(ledger)
+        fire_now(ledger, term, claim(0))
+        if replaced:
+            shutil.copy(path + suffix, f"{path}.copy")
+            os.replace(f"{path}.copy", path + suffix)
+        else:
+            os.unlink(path + suffix)
+        for claims in ([], [claim(5)]):
+            with pytest.raises(LedgerDamaged) as refused:
+                ledger.settle_pass(term, at(5), claims, [], {})
+            assert refused.value.fact.startswith(f"{path}{suffix} was removed or replaced")
+
+
+def test_a_log_that_a_long_reader_made_grow_is_cut_back_when_the_reader_is_gone(path: str) -> None:
+    with closing(open_owner(path)) as ledger:
+        term = seated(ledger)
+        with closing(sqlite3.connect(path, isolation_level=None)) as shell:
+            shell.execute("BEGIN")
+            shell.execute("SELECT count(*) FROM history").fetchall()
+            for batch in range(14):
+                claims = [claim(5 * (batch * 2000 + number)) for number in range(2000)]
+                ledger.settle_pass(term, at(0), claims, [], {})
+            assert os.stat(f"{path}-wal").st_size > LARGEST_LOG
+        for number in range(3):
+            fire_now(ledger, term, claim(-10 + number), -10)
+        assert os.stat(f"{path}-wal").st_size <= LARGEST_LOG
+
+
 @pytest.mark.parametrize("damage", [_garbage, _text, _cut_short, _garbage_in_the_middle])
 def test_looking_at_a_damaged_ledger_leaves_its_log_and_all_its_files_go_together(
     crashed: str, damage: Callable[[str], None]
@@ -273,6 +330,7 @@ def test_looking_at_a_damaged_ledger_leaves_its_log_and_all_its_files_go_togethe
     with pytest.raises(LedgerDamaged):
         open_owner(crashed)
     aside = set_aside(crashed, "now")
+    assert aside is not None
     after = content_of(aside)
     assert (after[""], after["-wal"]) == (before[""], before["-wal"])
     assert set(after) == set(before)
@@ -286,6 +344,11 @@ def test_a_ledger_whose_making_was_cut_off_is_made_again(path: str) -> None:
     assert os.stat(f"{path}-journal").st_size > 0
     with closing(open_owner(path)) as ledger:
         assert seated(ledger) == 1
+
+
+def test_of_a_ledger_that_is_gone_nothing_is_set_aside(path: str) -> None:
+    assert set_aside(path, "now") is None
+    assert content_of(path) == {}
 
 
 def test_what_was_set_aside_earlier_is_never_overwritten(path: str) -> None:
@@ -308,6 +371,7 @@ def test_a_log_without_its_database_is_damage_and_not_a_new_ledger(crashed: str,
         with pytest.raises(LedgerDamaged):
             opener(crashed)
     aside = set_aside(crashed, "now")
+    assert aside is not None
     assert Path(f"{aside}-wal").read_bytes() == log
     with closing(open_owner(crashed)) as ledger:
         assert ledger.history(None, 9) == []

@@ -113,9 +113,20 @@ def test_the_end_of_a_process_that_is_watched_ends_the_wait(wakeups: LinuxWakeup
 
 
 def test_closing_puts_the_signal_handlers_back() -> None:
-    before = signal.getsignal(signal.SIGUSR1)
+    before, descriptors = signal.getsignal(signal.SIGUSR1), len(os.listdir("/proc/self/fd"))
     made = LinuxWakeups((signal.SIGUSR1,))
     assert signal.getsignal(signal.SIGUSR1) is not before
     made.close()
     assert signal.getsignal(signal.SIGUSR1) is before
-    assert len(os.listdir("/proc/self/fd")) < 200
+    assert len(os.listdir("/proc/self/fd")) == descriptors
+
+
+def test_signals_that_the_parent_blocked_or_ignored_are_heard() -> None:
+    before = signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGUSR2,))
+    os.kill(os.getpid(), signal.SIGUSR2)  # it waits from before, and ends nobody
+    made = LinuxWakeups((signal.SIGUSR1, signal.SIGUSR2))
+    os.kill(os.getpid(), signal.SIGUSR1)
+    assert made.wait(LONG).signals == (signal.SIGUSR2, signal.SIGUSR1)
+    made.close()
+    signal.signal(signal.SIGUSR1, before)

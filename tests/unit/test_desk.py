@@ -27,15 +27,17 @@ def owned(tmp_path: Path) -> Iterator[Machine]:
         yield found
 
 
-def desk_of(on: Machine, still_ours: Callable[[], object] = lambda: None) -> Desk:
-    """A desk that asks in this way whether it still owns, when both routines have become due."""
+def desk_of(
+    on: Machine, still_ours: Callable[[], object] = lambda: None, note_fire: Callable[[int], None] = lambda fire: None
+) -> Desk:
+    """A desk that asks and notes in these ways before it starts, when both routines have become due."""
     on.clock.pass_time(Duration(MINUTE))
     file = judge(read_document(TWO.encode()), "UTC").file
     assert file is not None
     plans = {routine.name: plan_of(routine, "m") for routine in file.routines}
     marks: dict[str, Instant] = {name: known.accounted_until for name, known in on.ledger.accounts().items()}
     timekeeper = Timekeeper(on.clock, Duration(0))
-    desk = Desk(on.ledger, 1, on.runner, on.requests, timekeeper, "boot", still_ours)
+    desk = Desk(on.ledger, 1, on.runner, on.requests, timekeeper, "boot", still_ours, note_fire)
     desk.put(plans, marks, 4)
     return desk
 
@@ -63,6 +65,26 @@ def test_claims_whose_ownership_went_are_closed_before_anybody_hears_of_it(owned
     with pytest.raises(Fenced):
         serve(desk_of(owned, gone))
     assert [(row.outcome, row.reason) for row in owned.rows()] == [(Outcome.STOPPED, Reason.FENCED)] * 2
+    assert owned.processes.launches == []
+
+
+def test_the_newest_fire_is_noted_after_the_claims_are_written_and_before_anything_starts(owned: Machine) -> None:
+    seen: list[tuple[int, int, int]] = []
+
+    def note(fire: int) -> None:
+        seen.append((fire, len(owned.rows()), len(owned.processes.launches)))
+
+    serve(desk_of(owned, note_fire=note))
+    assert seen == [(2, 2, 0)]
+    assert len(owned.processes.launches) == 2
+
+
+def test_claims_that_cannot_be_noted_are_not_started_and_end_with_the_reason(owned: Machine) -> None:
+    def broken(fire: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    why = "cannot check the ownership: Input/output error"
+    assert serve(desk_of(owned, note_fire=broken)) == [(name, Outcome.FAILED, Reason.SPAWN, why) for name in "ab"]
     assert owned.processes.launches == []
 
 

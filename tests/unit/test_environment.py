@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from ankita_agent.core.environment import (
     FireFacts,
     UserFacts,
+    agent_environment,
     attempt_environment,
     parse_env_file,
     service_environment,
@@ -132,3 +133,9 @@ def test_a_bad_line_is_named_by_its_number_and_its_value_is_not_shown(text: str)
 @given(st.text(st.characters(exclude_characters="'\n\r\0", exclude_categories=["Cs"])))
 def test_a_value_in_single_quotes_is_taken_as_it_stands(value: str) -> None:
     assert parse_env_file(f"KEY='{value}'\n") == [("KEY", value)]
+
+
+def test_a_command_within_an_attempt_is_led_to_its_agent() -> None:
+    base = agent_environment("/var/state", "/etc/routines")
+    told = attempt_environment(base, {}, (), FACTS)
+    assert (told["ANKITA_STATE_DIR"], told["ANKITA_CONFIG_DIR"]) == ("/var/state", "/etc/routines")

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from ankita_agent.adapters.posix_files import PosixFiles
 from ankita_agent.app.claim import Card, Progress, Role, read_claim, read_life
-from ankita_agent.app.owner import CLAIM, GUARD, LIFE, OWN, Owner, Standing
+from ankita_agent.app.owner import CLAIM, FIRED, GUARD, LIFE, LOWEST_LOCK, OWN, Owner, Standing
 from ankita_agent.core.errors import Fenced
 from ankita_agent.core.instants import Monotonic, parse_instant
 from ankita_agent.core.rows import ProcessId
+from tests.simulation import KnownFiles
 
 NOW = parse_instant("2026-03-03T12:00:00Z")
 
@@ -22,7 +22,7 @@ class Place:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.own = path / OWN
-        self.files = PosixFiles()
+        self.files = KnownFiles()
         self._owners: list[Owner] = []
 
     def agent(self, token: str) -> Owner:
@@ -41,6 +41,7 @@ class Place:
     def leave(self) -> None:
         for owner in self._owners:
             owner.leave()
+        self.files.close_all()
 
 
 @pytest.fixture
@@ -141,6 +142,18 @@ def test_a_directory_that_was_moved_away_fences(place: Place) -> None:
         owner.check()
 
 
+def test_a_state_directory_that_was_moved_away_is_not_owned_by_who_waited_for_it(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    state.mkdir()
+    there = Place(state)
+    waiting = there.agent("waits")
+    state.rename(tmp_path / "moved")
+    state.mkdir()
+    with pytest.raises(Fenced):
+        waiting.try_acquire()
+    there.leave()
+
+
 def test_a_removed_guard_does_not_let_a_second_agent_own(place: Place) -> None:
     place.seated("a")
     (place.own / GUARD).unlink()
@@ -179,6 +192,47 @@ def test_the_known_term_survives_a_lost_claim_and_a_lost_term_file(place: Place)
     owner.seat(9, NOW)
     (place.own / CLAIM).unlink()
     assert owner.known_term() == 9
+
+
+def test_the_newest_fire_is_known_to_the_next_owner_whatever_it_was_before(place: Place) -> None:
+    owner = place.seated("a")
+    assert owner.known_fire() == 0
+    for fire in (9, 3_000_001, 10):
+        owner.note_fire(fire)
+        assert (place.own / FIRED).read_bytes() == f"{fire:020}\n".encode()
+    owner.release()
+    assert place.seated("b").known_fire() == 10
+
+
+@pytest.mark.parametrize("content", [b"", b"garbage", b"\xff" * 21, b"\0" * 21])
+def test_a_torn_number_of_the_newest_fire_keeps_nobody_from_owning(place: Place, content: bytes) -> None:
+    (place.path / OWN).mkdir(0o700, exist_ok=True)
+    (place.own / FIRED).write_bytes(content)
+    owner = place.seated("a")
+    assert owner.known_fire() == 0
+    owner.note_fire(7)
+    assert owner.known_fire() == 7
+
+
+def test_a_doubt_about_the_ledger_outlives_its_owner_until_it_is_settled(place: Place) -> None:
+    first = place.seated("a")
+    assert not first.doubts_ledger()
+    first.doubt_ledger()
+    first.release()
+    second = place.seated("b")
+    assert second.doubts_ledger()
+    second.trust_ledger()
+    second.trust_ledger()
+    assert not second.doubts_ledger()
+
+
+def test_locks_stand_above_every_other_descriptor_so_that_a_dead_owner_lets_go_of_them_first(place: Place) -> None:
+    owner = place.seated("a")
+    locked = [(place.own / name).stat().st_ino for name in (GUARD, f"{LIFE}/{owner.token}")]
+    numbers = [int(name) for name in os.listdir("/dev/fd") if os.path.exists(f"/dev/fd/{name}")]
+    ours = [number for number in numbers if os.fstat(number).st_ino in locked]
+    assert len(ours) == 2
+    assert min(ours) >= LOWEST_LOCK
 
 
 def test_a_fork_of_the_owner_owns_nothing_and_the_parent_keeps_all(place: Place) -> None:

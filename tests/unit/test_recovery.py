@@ -3,8 +3,10 @@
 import pytest
 
 from ankita_agent.app.recovery import OpenFires, absences_since, rerun_of
-from ankita_agent.core.instants import MINUTE, Duration, Instant, parse_instant
+from ankita_agent.core.instants import MINUTE, Instant, parse_instant
 from ankita_agent.core.outcomes import Outcome, Reason, Trigger
+from ankita_agent.core.passes import Absence
+from ankita_agent.core.routine import Routine
 from ankita_agent.core.rows import End, OpenFire, ProcessId, TermRecord
 from ankita_agent.testing.processes import FakeProcesses
 
@@ -25,7 +27,7 @@ def settled(
     """The ends, the adopted fires, and whether some are left to their own agents."""
     adopted: list[OpenFire] = []
 
-    def adopt(fire: OpenFire, timeout: Duration | None) -> None:
+    def adopt(fire: OpenFire, routine: Routine | None) -> None:
         adopted.append(fire)
 
     open_fires = OpenFires(
@@ -83,24 +85,26 @@ def term(ended_at: Instant | None = None) -> TermRecord:
 
 
 def test_time_without_an_agent_in_the_same_boot_is_not_running() -> None:
-    assert absences_since(term(), "boot-1", NOON, later(60)) == [(later(10), later(60), Reason.NOT_RUNNING)]
+    assert absences_since(term(), "boot-1", NOON, later(60)) == [Absence(later(10), later(60), Reason.NOT_RUNNING)]
 
 
 def test_time_before_this_boot_is_off_and_after_it_not_running() -> None:
     assert absences_since(term(), "boot-2", later(30), later(60)) == [
-        (later(10), later(30), Reason.OFF),
-        (later(30), later(60), Reason.NOT_RUNNING),
+        Absence(later(10), later(30), Reason.OFF),
+        Absence(later(30), later(60), Reason.NOT_RUNNING),
     ]
 
 
 @pytest.mark.parametrize("booted", [-60, 5, 10])
 def test_a_boot_time_that_cannot_be_right_gives_no_time_off(booted: int) -> None:
-    assert absences_since(term(), "boot-2", later(booted), later(60)) == [(later(10), later(60), Reason.NOT_RUNNING)]
+    assert absences_since(term(), "boot-2", later(booted), later(60)) == [
+        Absence(later(10), later(60), Reason.NOT_RUNNING)
+    ]
 
 
 def test_an_orderly_end_counts_from_its_own_moment() -> None:
-    [(since, _, _)] = absences_since(term(later(20)), "boot-1", NOON, later(60))
-    assert since == later(20)
+    [absence] = absences_since(term(later(20)), "boot-1", NOON, later(60))
+    assert absence.since == later(20)
 
 
 def test_the_second_try_of_a_lost_fire_has_an_id_that_can_win_only_once() -> None:

@@ -1,105 +1,18 @@
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from signal import SIGCONT, SIGKILL, SIGSTOP, SIGTERM
-from typing import Any
 
 import pytest
 
-from ankita_agent.adapters.attempt_outputs import AttemptOutputs
-from ankita_agent.adapters.posix_env_files import PosixEnvFiles
-from ankita_agent.adapters.posix_files import PosixFiles
-from ankita_agent.app.attempt import LATEST_LOOK, Surroundings
-from ankita_agent.app.runner import ADOPTED_KILL_AFTER, KILL_AGAIN, LOWEST_LOCK, Order, Runner
+from ankita_agent.app.attempt import LATEST_LOOK
+from ankita_agent.app.runner import DESCRIPTORS_OF_THE_AGENT, KILL_AGAIN, LOWEST_LOCK
 from ankita_agent.core.errors import CannotWriteState
-from ankita_agent.core.instants import HOUR, MINUTE, SECOND, Duration, Instant
-from ankita_agent.core.outcomes import Outcome, Reason, Trigger
-from ankita_agent.core.routine import Routine
-from ankita_agent.core.rows import End, OpenFire, ProcessId, Start
-from ankita_agent.core.schedule import parse_schedule
+from ankita_agent.core.instants import HOUR, MINUTE, SECOND, Duration
+from ankita_agent.core.outcomes import Outcome, Reason
+from ankita_agent.core.rows import End, Start
 from ankita_agent.core.supervise import Phase, StopReason
-from ankita_agent.testing.clocks import FakeClock
 from ankita_agent.testing.processes import FakeProcesses, Program
-
-DEAF = Program(ignores=frozenset({SIGTERM}))
-UNKILLABLE = Program(unkillable=True)
-
-
-def routine(name: str = "backup", **fields: Any) -> Routine:
-    given = {"schedule": parse_schedule("daily 08:00"), "timezone": "UTC", "run": (name,)}
-    return Routine(name=name, **{**given, **fields})
-
-
-class Bench:
-    """A runner on a machine of its own: fake processes and clock, real locks and files."""
-
-    def __init__(self, state: Path) -> None:
-        (state / "run").mkdir()
-        self.state = state
-        self.machine = FakeProcesses()
-        self.clock = FakeClock()
-        self.files = PosixFiles()
-        self.runner = self.another_runner()
-        self.fires = 0
-
-    def another_runner(self) -> Runner:
-        return Runner(
-            self.machine,
-            AttemptOutputs(self.files.open_directory(str(self.state))),
-            self.files,
-            self.clock,
-            self.files.open_directory_at(self.files.open_directory(str(self.state)), "run"),
-            Surroundings({"PATH": "/bin"}, "/home/ann", PosixEnvFiles()),
-        )
-
-    def order(self, of: Routine) -> Order:
-        self.fires += 1
-        return Order(of, self.fires, self.clock.now(), Trigger.SCHEDULE, 1, 1, None, 0)
-
-    def launch(self, of: Routine) -> Start | End:
-        reservation = self.runner.reserve(of.name)
-        assert reservation is not None
-        end = self.runner.launch(self.order(of), reservation)
-        return end or self.runner.launched()[0]
-
-    def start(self, of: Routine | None = None) -> ProcessId:
-        started = self.launch(of or routine())
-        assert isinstance(started, Start)
-        return started.process
-
-    def end(self) -> End:
-        (end,) = self.runner.collect()
-        return end
-
-    def later(self, span: int) -> list[End]:
-        self.clock.pass_time(Duration(span))
-        return self.runner.collect()
-
-    def locked(self, name: str = "backup") -> bool:
-        other = self.another_runner().reserve(name)
-        if other is None:
-            return True
-        self.files.close(other.descriptor)
-        return False
-
-
-@pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Bench]:
-    state = tmp_path / "state"
-    state.mkdir()
-    before = set(os.listdir("/dev/fd"))
-    bench = Bench(state)
-    yield bench
-    for descriptor in set(os.listdir("/dev/fd")) - before:
-        try:
-            os.close(int(descriptor))
-        except OSError:  # the descriptor of the listing itself
-            pass
-
-
-def told(end: End) -> tuple[Outcome, Reason | None]:
-    return end.outcome, end.reason
-
+from tests.runner_bench import DEAF, UNKILLABLE, Bench, routine, told
 
 # -- starting
 
@@ -198,6 +111,24 @@ def test_a_lock_that_cannot_be_opened_is_reported_and_nothing_is_held(bench: Ben
     (bench.state / "run" / "backup.lock").symlink_to("elsewhere")
     with pytest.raises(CannotWriteState, match="backup"):
         bench.runner.reserve("backup")
+
+
+def test_a_start_for_which_there_are_no_descriptors_is_put_off_and_not_failed(bench: Bench) -> None:
+    bench.machine.descriptors = DESCRIPTORS_OF_THE_AGENT + 3 * 2
+    first = bench.start(routine("first"))
+    reserved = bench.runner.reserve("second")
+    assert reserved is not None
+    with pytest.raises(CannotWriteState, match="no room to start routine 'third'"):
+        bench.runner.reserve("third")
+    bench.runner.release(reserved)
+    second = bench.start(routine("second"))
+    with pytest.raises(CannotWriteState):
+        bench.runner.reserve("third")
+    for process in (first, second):
+        bench.machine.end(process.pid)
+    bench.runner.collect()
+    for name in ("third", "fourth"):
+        bench.start(routine(name))
 
 
 def test_leave_running_frees_the_lock_at_the_end_of_the_leader_and_touches_nobody(bench: Bench) -> None:
@@ -417,15 +348,29 @@ def test_an_unkillable_straggler_is_reported(bench: Bench) -> None:
     assert [attempt.phase for attempt in bench.runner.stuck()] == [Phase.CLEARING_KILL]
 
 
-def test_a_lock_held_by_one_who_escaped_keeps_the_routine_from_running(bench: Bench) -> None:
+def test_a_straggler_that_shed_session_parent_and_variables_is_known_by_the_lock_it_inherited(bench: Bench) -> None:
+    process = bench.start()
+    escaped = bench.machine.fork(process.pid, new_session=True, program=DEAF)
+    bench.machine.forget_mark(escaped)
+    bench.machine.end(process.pid)
+    bench.end()
+    assert bench.runner.running()["backup"].phase is Phase.CLEARING
+    bench.later(10 * SECOND)
+    bench.runner.collect()
+    assert not bench.machine.lives(escaped)
+    assert not bench.locked()
+
+
+def test_a_straggler_that_shed_the_lock_too_keeps_nobody_from_running(bench: Bench) -> None:
     process = bench.start()
     escaped = bench.machine.fork(process.pid, new_session=True)
     bench.machine.forget_mark(escaped)
+    bench.machine.close_locks(escaped)
     bench.machine.end(process.pid)
     bench.end()
     assert not bench.runner.running()
     assert bench.machine.lives(escaped)
-    assert bench.locked()
+    assert not bench.locked()
 
 
 def test_a_pid_that_is_given_out_again_is_not_taken_for_the_family_of_an_earlier_attempt(
@@ -480,67 +425,3 @@ def test_an_output_that_grows_fast_is_looked_at_often_and_its_middle_is_cut_out(
     bench.end()
     (log,) = (bench.state / "logs" / "backup").iterdir()
     assert log.stat().st_size <= 10 * 1024 * 1024
-
-
-# -- attempts of an agent that died
-
-
-def opened(bench: Bench, process: ProcessId, *, started: int = 0) -> OpenFire:
-    at = Instant(bench.clock.now() - started)
-    return OpenFire(9, "backup", at, Trigger.SCHEDULE, 1, "token", at, at, process, 1, None)
-
-
-def test_an_adopted_attempt_is_running_until_it_is_gone_and_its_status_is_unknown(bench: Bench) -> None:
-    process = bench.machine.stranger()
-    bench.runner.adopt(opened(bench, process), None)
-    bench.runner.adopt(opened(bench, process), None)
-    assert bench.runner.collect() == []
-    assert bench.runner.running()["backup"].adopted
-    assert bench.runner.reserve("backup") is None
-    bench.machine.end(process.pid)
-    assert told(bench.end()) == (Outcome.LOST, Reason.STATUS_UNKNOWN)
-    assert not bench.runner.running()
-
-
-def test_an_adopted_attempt_is_looked_at_at_least_once_a_second(bench: Bench) -> None:
-    bench.runner.adopt(opened(bench, bench.machine.stranger()), None)
-    for _ in range(8):
-        deadline = bench.runner.deadline()
-        assert deadline is not None
-        assert deadline - bench.clock.awake() <= LATEST_LOOK
-        bench.later(deadline - bench.clock.awake())
-
-
-def test_an_adopted_attempt_keeps_the_rest_of_its_timeout(bench: Bench) -> None:
-    process = bench.machine.stranger(DEAF)
-    bench.runner.adopt(opened(bench, process, started=40 * SECOND), MINUTE)
-    bench.later(20 * SECOND - 1)
-    assert bench.machine.sent == []
-    bench.later(1)
-    assert bench.machine.sent == [(process.pid, SIGTERM), (process.pid, SIGCONT)]
-    bench.later(ADOPTED_KILL_AFTER)
-    assert told(bench.end()) == (Outcome.TIMED_OUT, Reason.TIMEOUT)
-
-
-def test_time_that_the_machine_may_have_slept_is_not_counted_against_an_adopted_attempt(bench: Bench) -> None:
-    bench.clock.sleep_machine(HOUR)
-    bench.runner.adopt(opened(bench, bench.machine.stranger(), started=HOUR), MINUTE)
-    assert bench.runner.collect() == []
-    assert bench.machine.sent == []
-
-
-def test_a_process_that_has_the_pid_of_an_adopted_attempt_by_now_is_left_alone(bench: Bench) -> None:
-    process = bench.machine.stranger()
-    other = ProcessId(process.pid, process.ticks - 5, process.boot, process.namespace)
-    bench.runner.adopt(opened(bench, other), Duration(0))
-    assert told(bench.end()) == (Outcome.LOST, Reason.STATUS_UNKNOWN)
-    assert bench.machine.sent == []
-
-
-def test_an_adopted_attempt_that_cannot_be_judged_still_holds(bench: Bench) -> None:
-    process = bench.machine.stranger()
-    elsewhere = ProcessId(process.pid, process.ticks, process.boot, 1)
-    bench.runner.adopt(opened(bench, elsewhere), None)
-    bench.machine.end(process.pid)
-    assert bench.later(HOUR) == []
-    assert "backup" in bench.runner.running()

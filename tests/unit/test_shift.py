@@ -224,8 +224,8 @@ def test_a_manual_run_is_a_row_of_its_own_and_moves_no_slot(ten: Machine) -> Non
 
 
 def test_a_request_to_an_owner_that_is_gone_is_missed_and_never_run_by_surprise(ten: Machine) -> None:
+    ten.requests.ask(Request("x1", "r", ten.clock.now(), Trigger.MANUAL, ten.token))
     ten.kill()
-    ten.requests.ask(Request("x1", "r", ten.clock.now(), Trigger.MANUAL, "agent-1"))
     ten.begin()
     ten.live(Duration(MINUTE))
     assert ten.ends() == ["missed not_running [manual]"]
@@ -252,3 +252,90 @@ def test_the_wait_is_at_most_thirty_seconds(ten: Machine) -> None:
     assert ten.shift is not None
     ten.work()
     assert 0 <= ten.shift.longest_wait() <= 30 * SECOND
+
+
+def test_an_edit_leaves_no_slot_that_was_pending_without_a_row(tmp_path: Path) -> None:
+    """Pending in its jitter, or waiting for room: rescheduled, disabled and removed alike."""
+    names = ("a", "rescheduled", "disabled", "removed")
+    before = "agent: {concurrency: 1}\nroutines:\n" + "".join(
+        f"  {name}: {{schedule: every 10m, run: work}}\n" for name in names
+    )
+    after = (
+        "agent: {concurrency: 1}\nroutines:\n  a: {schedule: every 10m, run: work}\n"
+        "  rescheduled: {schedule: every 7m, run: work}\n  disabled: {schedule: every 10m, run: work, enabled: false}\n"
+    )
+    with machine(tmp_path, before) as found:
+        found.run_for = Duration(5 * MINUTE)
+        found.begin()
+        found.live(Duration(10 * MINUTE))
+        waiting = [name for name in names if not found.rows(name)]
+        assert len(waiting) == 3
+        found.save(after)
+        found.live(Duration(SECOND))
+        for name in ("rescheduled", "disabled", "removed"):
+            assert name not in waiting or found.ends(name) == ["skipped superseded"]
+
+
+def test_a_slot_in_its_jitter_is_accounted_for_when_the_jitter_is_edited(tmp_path: Path) -> None:
+    with machine(tmp_path, "routines: {r: {schedule: every 10m, run: work, jitter: 9m}}") as found:
+        found.begin()
+        found.live(Duration(9 * MINUTE + 31 * SECOND))
+        assert found.ends() == []
+        found.save("routines: {r: {schedule: every 10m, run: work, jitter: 1s}}")
+        found.live(Duration(SECOND))
+        assert found.ends() == ["skipped superseded"]
+
+
+def test_a_slot_that_passed_in_a_short_absence_is_accounted_for_when_its_routine_is_gone(ten: Machine) -> None:
+    ten.live(Duration(10 * MINUTE - 40 * SECOND))
+    ten.kill()
+    ten.clock.pass_time(Duration(30 * SECOND))
+    ten.file.text = "routines: {}"
+    ten.begin()
+    assert ten.ends() == ["skipped superseded"]
+
+
+def test_people_and_schedules_take_turns_when_the_house_is_full(tmp_path: Path) -> None:
+    asked = [f"asked{number}" for number in range(12)]
+    text = "agent: {concurrency: 1}\nroutines:\n  s: {schedule: every 1m, run: w}\n" + "".join(
+        f"  {name}: {{schedule: every 5h, run: w}}\n" for name in asked
+    )
+    with machine(tmp_path, text) as found:
+        found.run_for = Duration(20 * SECOND)
+        found.begin()
+        for name in asked:
+            found.requests.ask(Request(name, name, found.clock.now(), Trigger.MANUAL, found.token))
+        found.live(Duration(10 * MINUTE))
+        assert found.ends("s") == ["succeeded"] * 10
+        assert [found.ends(name) for name in asked] == [["succeeded [manual]"]] * 12
+
+
+def test_a_file_whose_directories_changed_unseen_is_read_within_half_a_minute(ten: Machine) -> None:
+    ten.file.text = "routines: {r: {schedule: every 1m, run: work}}"
+    ten.live(Duration(3 * MINUTE))
+    assert len(ten.ends()) >= 2
+
+
+def test_grace_zero_means_at_once_and_not_never(tmp_path: Path) -> None:
+    with machine(tmp_path, "routines: {r: {schedule: every 10m, run: work, grace: 0s}}") as found:
+        found.begin()
+        found.live(Duration(9 * MINUTE))
+        found.clock.pass_time(Duration(30 * SECOND + 5_000_000))
+        found.work()
+        found.live(Duration(5 * SECOND))
+        assert found.ends() == ["succeeded"]
+
+
+def test_a_reboot_routine_that_ran_is_not_told_as_missed_by_the_next_owner(tmp_path: Path) -> None:
+    with machine(tmp_path, "routines: {r: {schedule: '@reboot', run: work, grace: 1h}}") as found:
+        found.begin()
+        found.reboot()
+        found.begin()
+        found.live(Duration(MINUTE))
+        found.kill()
+        found.clock.pass_time(Duration(DAY))
+        found.lines.clear()
+        found.begin()
+        found.live(Duration(MINUTE))
+        assert found.ends() == ["succeeded"]
+        assert not any("missed" in line for line in found.lines)

@@ -5,6 +5,7 @@ import ctypes.util
 import errno
 import os
 import struct
+from dataclasses import dataclass
 
 import psutil
 
@@ -16,6 +17,11 @@ from ankita_agent.core.identity import Place, ProcessFacts, Unseen
 _KERN_PROC_PID = (1, 14, 1)
 _KINFO_SIZE = 648
 _STATES = {1: "I", 2: "R", 3: "S", 4: "T", 5: "Z"}
+
+
+@dataclass(frozen=True, slots=True)
+class LockFile:
+    """A file that is locked with flock(2); this kernel shows nothing of such locks."""
 
 
 class DarwinProcessTable:
@@ -56,6 +62,18 @@ class DarwinProcessTable:
     def carries(self, _pid: int, _variable: bytes) -> bool:
         """Nothing is adopted, so nobody asks."""
         return False
+
+    def lock_file(self, _descriptor: int) -> LockFile:
+        """Nothing can be found by it."""
+        return LockFile()
+
+    def taker(self, _pid: int, _file: LockFile) -> int | None:
+        """The kernel does not show who keeps a lock held."""
+        return None
+
+    def name(self, _pid: int) -> str:
+        """Nobody is found, so nobody is named."""
+        return ""
 
     def _boot_session(self) -> str:
         text = ctypes.create_string_buffer(64)

@@ -2,7 +2,10 @@
 
 import ctypes
 import os
+import re
 from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
 
 from ankita_agent.core.identity import (
     Place,
@@ -14,6 +17,16 @@ from ankita_agent.core.identity import (
 )
 
 _PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
+_FLOCK: Final = re.compile(rb"^lock:\s+\d+: FLOCK +ADVISORY +WRITE +(\d+) ", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class LockFile:
+    """A file that is locked with flock(2): its name, for a first look, and what proves it."""
+
+    name: str
+    device: int
+    inode: int
 
 
 class LinuxProcessTable:
@@ -65,6 +78,44 @@ class LinuxProcessTable:
                 return variable in variables.read().split(b"\0")
         except OSError:
             return False
+
+    def lock_file(self, descriptor: int) -> LockFile:
+        """Which file a descriptor of ours is open on."""
+        status = os.fstat(descriptor)
+        try:
+            name = os.path.basename(os.readlink(f"/proc/self/fd/{descriptor}"))
+        except OSError:  # no /proc, so nobody will be found either
+            name = ""
+        return LockFile(name, status.st_dev, status.st_ino)
+
+    def taker(self, pid: int, file: LockFile) -> int | None:
+        """The pid of who took the exclusive lock that `pid` keeps held on that file; 0 for who cannot be told any more.
+
+        None when it keeps none, or cannot be looked into. A lock is shown with the descriptors of the open file
+        that holds it (__show_fd_locks, fs/locks.c), so one who merely opened the file has none. Names come first:
+        asking for facts of everything that anybody has open could hang on a dead file server.
+        """
+        try:
+            for number in os.listdir(f"/proc/{pid}/fd"):
+                link = f"/proc/{pid}/fd/{number}"
+                if os.path.basename(os.readlink(link)) != file.name:
+                    continue
+                lock = _FLOCK.search(_read(f"/proc/{pid}/fdinfo/{number}"))
+                if lock is None:
+                    continue
+                status = os.stat(link)
+                if (status.st_dev, status.st_ino) == (file.device, file.inode):
+                    return int(lock[1])
+        except OSError:  # ended meanwhile, or another user's
+            pass
+        return None
+
+    def name(self, pid: int) -> str:
+        """The name of its command, for people; empty when it is not seen."""
+        try:
+            return _read(f"/proc/{pid}/comm").decode("utf-8", "replace").rstrip("\n")
+        except OSError:
+            return ""
 
 
 def _seen(names: Iterable[str]) -> dict[int, ProcessFacts]:

@@ -11,6 +11,7 @@ from types import FrameType
 
 from inotify_simple import INotify, flags
 
+from ankita_agent.adapters.inherited_signals import undo_inherited_signals
 from ankita_agent.core.instants import SECOND, Duration
 from ankita_agent.ports.wakeups import Happened
 
@@ -57,7 +58,8 @@ class LinuxWakeups:
     """ports.wakeups.Wakeups over epoll(7), inotify(7), pidfd_open(2) and signal.set_wakeup_fd.
 
     Construct it in the main thread and before anything that a signal must not interrupt: from then on the
-    signals given are events, except a hang-up that this process was started to ignore, as by nohup(1).
+    signals given are events, except a hang-up that this process was started to ignore, as by nohup(1). What it
+    was started to block or to ignore otherwise is undone, so that a standby can be told to stop as well.
     """
 
     def __init__(self, signals: Sequence[int]) -> None:
@@ -67,6 +69,7 @@ class LinuxWakeups:
         heeded = [number for number in (*signals, signal.SIGCHLD) if not _ignored_on_purpose(number)]
         self._previous = {number: signal.signal(number, _note) for number in heeded}
         self._previous_wakeup = signal.set_wakeup_fd(self._writer.fileno(), warn_on_full_buffer=False)
+        undo_inherited_signals()
         self._poke_reader, self._poke_writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self._epoll = select.epoll()
         self._epoll.register(self._reader, select.EPOLLIN)

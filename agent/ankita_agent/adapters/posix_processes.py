@@ -10,31 +10,46 @@ is signalled in one step (kill(2)), because processes that fork and end faster t
 caught one by one; and a family counts as gone only when nobody ended during the look that found nobody.
 tests/real/test_attempts.py holds it.
 
+Whose an orphan is, two marks tell that it cannot shake off by chance: the variables that its attempt was given
+(`env -i` wipes those), and the lock that it inherited: an exclusive flock(2) belongs to one open file, and
+fdinfo (proc(5)) shows it only with a descriptor of that very one. Whoever opened the same file itself has no lock.
+
 Rejected: `preexec_fn` (it forbids vfork, which makes a start three times as slow, and runs Python between
 fork and exec); posix_spawn (no working directory, and descriptors that nobody named stay open).
 """
 
 import os
+import resource
 import signal
 import subprocess
 import sys
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
+from ankita_agent.adapters.inherited_signals import undo_inherited_signals
 from ankita_agent.adapters.launch_faults import explain
 from ankita_agent.core.descent import descendants, kin
 from ankita_agent.core.environment import FIRE_VARIABLE
 from ankita_agent.core.identity import ProcessFacts, Verdict, judge
 from ankita_agent.core.rows import ProcessId
-from ankita_agent.ports.processes import Ended, Launch, LaunchFailed, Observed
+from ankita_agent.ports.processes import Ended, Holder, Launch, LaunchFailed, Observed
 
 if sys.platform == "darwin":
     from ankita_agent.adapters.darwin_process_table import DarwinProcessTable as ProcessTable
+    from ankita_agent.adapters.darwin_process_table import LockFile
 else:
     from ankita_agent.adapters.linux_process_table import LinuxProcessTable as ProcessTable
+    from ankita_agent.adapters.linux_process_table import LockFile
 
 _GROUP = 1 << 2  # PIDFD_SIGNAL_PROCESS_GROUP, linux/pidfd.h, since Linux 6.9
-_KEPT_BY_PYTHON = frozenset({signal.SIGPIPE, signal.SIGXFSZ})  # ignored by the interpreter, restored by subprocess
+
+
+@dataclass(frozen=True, slots=True)
+class _Marks:
+    """What everything that comes of an attempt has from it: a variable, and open locks."""
+
+    variable: bytes | None
+    locks: tuple[LockFile, ...]
 
 
 @dataclass(slots=True)
@@ -46,7 +61,7 @@ class _Leader:
     """
 
     process: ProcessId
-    mark: bytes | None
+    marks: "_Marks"
     relatives: dict[int, int] = field(default_factory=dict)
     group_lived: bool = True
 
@@ -64,7 +79,7 @@ class PosixProcesses:
         self._table = ProcessTable()
         self._adopts: bool | None = None  # not known before the first start
         self._nothing = -1  # /dev/null, from the first start on
-        self._marks: dict[int, bytes | None] = {}  # of children that are not identified yet
+        self._marks: dict[int, _Marks] = {}  # of children that are not identified yet
         self._leaders: dict[ProcessId, _Leader] = {}
         self._unreaped: dict[int, ProcessId] = {}
 
@@ -77,7 +92,7 @@ class PosixProcesses:
         if self._adopts is None:
             self._nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
             self._adopts = self._table.adopt_orphans()
-            _undo_inherited_signals()
+            undo_inherited_signals()
         try:
             child = subprocess.Popen(
                 launch.argv,
@@ -95,7 +110,8 @@ class PosixProcesses:
             raise LaunchFailed(explain(cause, launch)) from None
         child.returncode = 0  # we reap it ourselves, by number; its object must not try
         fire = launch.environment.get(FIRE_VARIABLE)
-        self._marks[child.pid] = None if fire is None else f"{FIRE_VARIABLE}={fire}".encode()
+        variable = None if fire is None else f"{FIRE_VARIABLE}={fire}".encode()
+        self._marks[child.pid] = _Marks(variable, tuple(map(self._table.lock_file, launch.keep)))
         return child.pid
 
     def identify(self, pid: int) -> ProcessId:
@@ -176,6 +192,35 @@ class PosixProcesses:
             if descriptor is not None:
                 os.close(descriptor)
 
+    def holders(self, lock: int) -> list[Holder]:
+        """Who else keeps the flock on that open file held."""
+        place, file, us = self._table.place, self._table.lock_file(lock), os.getpid()
+        found = []
+        for pid, facts in self._table.all().items():
+            taker = None if pid == us or facts.dead else self._table.taker(pid, file)
+            if taker is not None:
+                process = ProcessId(pid, facts.ticks, place.boot, place.namespace)
+                found.append(Holder(process, facts.group, self._table.name(pid), taker))
+        return found
+
+    def signal_one(self, process: ProcessId, signal: int) -> None:
+        """Signal one process, only while it is that very one."""
+        self._signal_one(process.pid, process.ticks, signal)
+
+    def allow_descriptors(self, count: int) -> bool:
+        """Whether we may have that many descriptors; the soft limit is raised where it is in the way."""
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if soft == resource.RLIM_INFINITY or count <= soft:
+            return True
+        if hard != resource.RLIM_INFINITY and count > hard:
+            return False
+        try:  # in steps, so that most attempts see the same limit
+            limit = 2 * count if hard == resource.RLIM_INFINITY else min(2 * count, hard)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
+        except (OSError, ValueError):  # setrlimit(2): macOS refuses more than kern.maxfilesperproc
+            return False
+        return True
+
     def _identified(self, pid: int) -> ProcessId:
         """The identity of us or of a child that is not reaped; with ticks 0 it is like nothing."""
         place = self._table.place
@@ -190,13 +235,19 @@ class PosixProcesses:
 
     def _kin(self, leader: _Leader, table: dict[int, ProcessFacts]) -> set[int]:
         marked = {pid for pid, ticks in leader.relatives.items() if pid in table and table[pid].ticks == ticks}
-        if self._adopts and leader.mark is not None:
+        if self._adopts:
             us = os.getpid()
             orphans = [pid for pid, facts in table.items() if facts.parent == us and pid not in self._unreaped]
-            marked.update(pid for pid in orphans if self._table.carries(pid, leader.mark))
+            marked.update(pid for pid in orphans if self._bears(pid, leader.marks))
         members = kin(leader.process.pid, leader.process.ticks, marked, table)
         leader.relatives = {pid: table[pid].ticks for pid in members}
         return members
+
+    def _bears(self, pid: int, marks: _Marks) -> bool:
+        """Whether an orphan shows that it comes of the attempt with these marks."""
+        if marks.variable is not None and self._table.carries(pid, marks.variable):
+            return True
+        return any(self._table.taker(pid, lock) == os.getpid() for lock in marks.locks)
 
     def _changing(self, table: dict[int, ProcessFacts]) -> bool:
         """Whether an orphan ended during the look, and so may have had a child that the look did not see.
@@ -246,13 +297,6 @@ class PosixProcesses:
         finally:
             if descriptor is not None:
                 os.close(descriptor)
-
-
-def _undo_inherited_signals() -> None:
-    for number in signal.valid_signals() - _KEPT_BY_PYTHON - {signal.SIGHUP}:
-        if signal.getsignal(number) is signal.SIG_IGN:
-            signal.signal(number, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
 def _group_exists(group: int) -> bool:

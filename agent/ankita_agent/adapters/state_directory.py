@@ -51,6 +51,7 @@ def _make(path: str) -> None:
 
 def cannot_write(path: str, error: OSError) -> AnkitaError:
     """The message for a state directory that the file system refuses to make, read or write."""
+    name = error.filename2 or error.filename  # rename(2) has two, and the second is what is in the way
     remedies = {
         errno.EACCES: "give yourself access to it, or choose another directory: ANKITA_STATE_DIR=…",
         errno.EPERM: "give yourself access to it, or choose another directory: ANKITA_STATE_DIR=…",
@@ -58,10 +59,11 @@ def cannot_write(path: str, error: OSError) -> AnkitaError:
         errno.ENOSPC: f"free some space there: df -h {path}",
         errno.EDQUOT: "free some of your quota: quota -s",
         errno.ENOTDIR: "move what is in the way, or choose another directory: ANKITA_STATE_DIR=…",
+        errno.EISDIR: f"a file has to be there; move that directory away: find {path} -type d -name {name}",
     }
     return CannotWriteState(
         f"cannot use the state directory {path!r}",
-        fact=os.strerror(error.errno or errno.EIO) + (f" ({error.filename})" if error.filename else ""),
+        fact=os.strerror(error.errno or errno.EIO) + (f" ({name})" if name else ""),
         now="nothing runs and nothing was changed",
         do=remedies.get(error.errno or errno.EIO, "look at the file system with: dmesg | tail"),
     )

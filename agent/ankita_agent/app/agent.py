@@ -20,7 +20,7 @@ from ankita_agent.app.seat import Opened
 from ankita_agent.app.shift import LONGEST_WAIT, Shift
 from ankita_agent.app.world import Manner, World
 from ankita_agent.core.errors import AnkitaError, Fenced, LedgerDamaged, SomeoneElseOwns
-from ankita_agent.core.instants import SECOND, Duration, Monotonic
+from ankita_agent.core.instants import MINUTE, SECOND, Duration, Monotonic
 from ankita_agent.ports.wakeups import Happened
 
 TRIES = 10
@@ -28,7 +28,10 @@ TRIES = 10
 
 
 class Agent:
-    """One agent process from start to exit status. `run` is called once."""
+    """One agent process from start to exit status. `run` is called once.
+
+    `open_ledger` opens the ledger that is there, or, when told that it is damaged, sets it aside and begins another.
+    """
 
     def __init__(
         self,
@@ -39,7 +42,7 @@ class Agent:
         routines: Routines,
         requests: Requests,
         reporter: Reporter,
-        open_ledger: Callable[[], Opened],
+        open_ledger: Callable[[bool], Opened],
     ) -> None:
         self._world = world
         self._manner = manner
@@ -52,6 +55,7 @@ class Agent:
         self._tell = reporter.tell
         self._book = Book(reporter.tell, reporter.lines)
         self._shift: Shift | None = None
+        self._begun_anew_at: Monotonic | None = None
 
     def run(self) -> int:
         """Own, serve, drain; the exit status. Raises AnkitaError where the agent cannot begin."""
@@ -60,7 +64,7 @@ class Agent:
             if not self._wait_to_own():
                 return 0
             try:
-                self._drain(self._serve(self._begin(first=True)))
+                self._drain(self._serve(self._begin()))
             except Fenced as fault:
                 return self._give_way(fault)
             except (AnkitaError, OSError):
@@ -127,22 +131,55 @@ class Agent:
             do="look: ankita-agent status    or wait for it: ankita-agent run --standby",
         )
 
-    def _begin(self, *, first: bool) -> Shift:
-        opened = self._open_ledger()
+    def _begin(self) -> Shift:
+        try:
+            return self._take_up(damaged=False)
+        except LedgerDamaged as fault:
+            return self._begin_anew(fault)
+
+    def _begin_anew(self, fault: LedgerDamaged) -> Shift:
+        """Whatever call met the damage: to open it again need not find it again. Raises it when it was just done."""
+        awake = self._world.clock.awake()
+        if self._begun_anew_at is not None and awake - self._begun_anew_at < MINUTE:
+            raise self._damaged_again(fault)
+        self._begun_anew_at = awake
+        self._tell(f"{fault.what}: {fault.fact}")
+        if self._shift is not None:
+            self._shift.close()
+        self._book.forget()
+        try:
+            return self._take_up(damaged=True)
+        except LedgerDamaged as again:
+            raise self._damaged_again(again) from fault
+
+    def _damaged_again(self, fault: LedgerDamaged) -> LedgerDamaged:
+        return LedgerDamaged(
+            fault.what,
+            fact=f"{fault.fact}; and it was new, for one before it was set aside within the last minute",
+            now="both are kept, and nothing fires until an agent begins another",
+            do="look at the disk (dmesg, journalctl -k) and at what else writes there; then: ankita-agent run",
+        )
+
+    def _take_up(self, *, damaged: bool) -> Shift:
+        opened = self._open_ledger(damaged)
         if opened.set_aside:
             self._tell(f"the ledger was damaged and is kept as {opened.set_aside}; a new one was begun")
-        self._shift = Shift(
-            self._world,
-            self._manner,
-            self._owner,
-            self._runner,
-            self._routines,
-            self._requests,
-            self._reporter,
-            self._book,
-            opened,
-            self._routines.start if first else self._routines.reload,
-        )
+        try:
+            self._shift = Shift(
+                self._world,
+                self._manner,
+                self._owner,
+                self._runner,
+                self._routines,
+                self._requests,
+                self._reporter,
+                self._book,
+                opened,
+                self._routines.reload,  # the first time, that is its start
+            )
+        except BaseException:
+            opened.ledger.close()
+            raise
         return self._shift
 
     def _serve(self, shift: Shift) -> StopReason:
@@ -152,11 +189,8 @@ class Agent:
             try:
                 shift.work(happened)
             except LedgerDamaged as fault:
-                self._tell(str(fault))
                 self._owner.check()  # where the whole directory went, it is not the ledger that is damaged
-                shift.close()
-                self._book.forget()
-                shift = self._begin(first=False)
+                shift = self._begin_anew(fault)
             happened = self._world.wakeups.wait(shift.longest_wait())
             wishes = self._wishes(happened, shift)
             if wishes:

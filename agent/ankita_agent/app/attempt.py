@@ -45,12 +45,25 @@ class Reservation:
     descriptor: Descriptor
 
 
+@dataclass(frozen=True, slots=True)
+class Launched:
+    """An attempt with a process that is not identified yet."""
+
+    order: Order
+    reservation: Reservation
+    output: Output
+    pid: int
+    at: Instant
+    awake: Monotonic
+
+
 @dataclass(slots=True)
 class RunningAttempt:
     """One attempt, from its start until nothing is left of it. Read it; only the runner changes it.
 
     `phase` tells whether its fire is still open (`phase.leader_lives`); `stuck` that SIGKILL did not end it;
-    `adopted` that an agent which is dead now started it.
+    `adopted` that an agent which is dead now started it; `taker` is then the pid of who took the routine's lock
+    that it inherited, None when it does not hold it.
     """
 
     routine: str
@@ -75,6 +88,7 @@ class RunningAttempt:
     stop_reason: StopReason | None = None
     stuck: bool = False
     ended: Ended | None = None
+    taker: int | None = None
 
     def looked_at(self, now: Monotonic, written: int) -> None:
         """Note how much output there is, and how soon to look again."""

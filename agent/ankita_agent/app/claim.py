@@ -9,7 +9,8 @@ from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
 
-from ankita_agent.core.instants import Instant, Monotonic, format_instant, parse_instant
+from ankita_agent.app.documents import Document, Garbage, parse
+from ankita_agent.core.instants import Instant, Monotonic, format_instant
 from ankita_agent.core.rows import ProcessId
 
 LIMIT: Final = 4096
@@ -19,6 +20,12 @@ PROGRESS_AT: Final = 2048
 """Where in a life file the progress line stands, so that it can be written in place."""
 
 _PROGRESS_WIDTH: Final = 2048
+
+HIGHEST_TERM: Final = 2**40
+"""What is higher is not believed of a file; fires are numbered from the term times a million, within 64 bits."""
+
+_HIGHEST_PID: Final = 2**31 - 1
+_HIGHEST_UID: Final = 2**32 - 1
 
 _TROUBLE_LIMIT: Final = 300
 """Bytes of trouble that are kept: JSON may make six of one."""
@@ -77,10 +84,10 @@ def write_claim(claim: ClaimCard) -> bytes:
 
 def read_claim(content: bytes) -> ClaimCard | None:
     """The claim in those bytes, or None."""
-    document = _document(content)
     try:
-        return ClaimCard(_card(document), int(document["term"]), parse_instant(document["since"]))
-    except (KeyError, TypeError, ValueError):
+        document = parse(content, LIMIT)
+        return ClaimCard(_card(document), document.whole("term", 1, 2 * HIGHEST_TERM), document.instant("since"))
+    except Garbage:
         return None
 
 
@@ -101,14 +108,12 @@ def read_life(content: bytes) -> tuple[Card | None, Progress | None]:
     card: Card | None
     progress: Progress | None
     try:
-        card = _card(_document(content[:PROGRESS_AT]))
-    except (KeyError, TypeError, ValueError):
+        card = _card(parse(content[:PROGRESS_AT], PROGRESS_AT))
+    except Garbage:
         card = None
-    found = _document(content[PROGRESS_AT:])
     try:
-        awake, passes = Monotonic(int(found["awake"])), int(found["passes"])
-        progress = Progress(awake, passes, bool(found["busy"]), Role(found["role"]), str(found["trouble"]))
-    except (KeyError, TypeError, ValueError):
+        progress = _progress(parse(content[PROGRESS_AT:], _PROGRESS_WIDTH))
+    except Garbage:
         progress = None
     return card, progress
 
@@ -117,21 +122,32 @@ def _card_document(card: Card) -> dict[str, Any]:
     return {**asdict(card), "process": asdict(card.process)}
 
 
-def _document(content: bytes) -> dict[str, Any]:
-    try:
-        found = json.loads(content)
-    except ValueError:  # UnicodeDecodeError too
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def _card(document: dict[str, Any]) -> Card:
-    process = document["process"]
+def _card(document: Document) -> Card:
+    process = document.within("process")
     return Card(
-        token=str(document["token"]),
-        process=ProcessId(int(process["pid"]), int(process["ticks"]), str(process["boot"]), int(process["namespace"])),
-        uid=int(document["uid"]),
-        version=str(document["version"]),
-        manager=None if document["manager"] is None else str(document["manager"]),
-        host=str(document["host"]),
+        token=document.text("token"),
+        process=ProcessId(
+            process.whole("pid", 1, _HIGHEST_PID),
+            process.whole("ticks"),
+            process.text("boot"),
+            process.whole("namespace"),
+        ),
+        uid=document.whole("uid", 0, _HIGHEST_UID),
+        version=document.text("version"),
+        manager=document.text_or_none("manager"),
+        host=document.text("host"),
+    )
+
+
+def _progress(document: Document) -> Progress:
+    try:
+        role = Role(document.text("role"))
+    except ValueError:
+        raise Garbage("role") from None
+    return Progress(
+        Monotonic(document.whole("awake")),
+        document.whole("passes"),
+        document.flag("busy"),
+        role,
+        document.text("trouble", _PROGRESS_WIDTH),
     )

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from ankita_agent.app.dues import Dues
-from ankita_agent.app.requests import Request, Requests
+from ankita_agent.app.requests import Request, Requests, Waiting
 from ankita_agent.app.runner import Order, Reservation, Runner
 from ankita_agent.app.timekeeping import Timekeeper
 from ankita_agent.core.errors import CannotWriteState, Fenced
@@ -70,6 +70,7 @@ class Desk:
         timekeeper: Timekeeper,
         boot: str,
         still_ours: Callable[[], object],
+        note_fire: Callable[[int], None],
     ) -> None:
         self._ledger = ledger
         self._term = term
@@ -78,9 +79,11 @@ class Desk:
         self._timekeeper = timekeeper
         self._boot = boot
         self._still_ours = still_ours
+        self._note_fire = note_fire
         self._plans: Mapping[str, Plan] = {}
         self._concurrency = 1
         self._catching_up: set[str] = set()
+        self._schedule_first = False
         self.dues = Dues()
         self.reboots: set[str] = set()
         self.reruns: list[Request] = []
@@ -104,11 +107,14 @@ class Desk:
         batch = Batch()
         now = self._timekeeper.reading.now
         try:
-            if look_for_requests or self.reruns:
+            asked = look_for_requests or bool(self.reruns)
+            if asked and not self._schedule_first:
                 self._take_requests(batch, token)
             if self._timekeeper.held is None:
                 self._take_reboots(batch, now)
                 self._take_dues(batch, now)
+            if asked and self._schedule_first:
+                self._take_requests(batch, token)
             claims = [claim for claim, *_ in batch.orders]
             fires = self._ledger.settle_pass(self._term, now, claims, batch.entries, batch.accounted)
         except BaseException:
@@ -121,17 +127,22 @@ class Desk:
     def _check_again(self, batch: Batch, fires: list[int | None]) -> str:
         """The machine may have slept between the claim and here; fires that must not start any more are closed.
 
-        Returns why nobody can say whether we still own, empty when we do: in doubt nothing starts.
+        Then the number of the newest is noted beside the ledger, so that one without these rows is found out.
+        Returns why nobody can say whether we still own, or will know: in doubt nothing starts. Empty when all
+        is well.
         """
+        won = [fire for fire in fires if fire is not None]
         try:
             self._still_ours()
+            if won:
+                self._note_fire(max(won))
         except OSError as error:
             return f"cannot check the ownership: {error.strerror or error}"
         except Fenced:
             for _, _, reservation, _ in batch.orders:
                 self._runner.release(reservation)
             now = self._timekeeper.reading.now
-            ends = [End(fire, Outcome.STOPPED, Reason.FENCED, now) for fire in fires if fire is not None]
+            ends = [End(fire, Outcome.STOPPED, Reason.FENCED, now) for fire in won]
             self._ledger.record((), ends)
             raise
         return ""
@@ -234,11 +245,13 @@ class Desk:
 
     def _asked_for(self, batch: Batch) -> list[Request]:
         try:
-            return self._requests.waiting()
+            waiting = self._requests.waiting()
         except OSError as error:
-            batch.hindrance = f"cannot read the requests: {error.strerror or error}"
+            waiting = Waiting([], f"cannot read the requests: {error.strerror or error}")
+        if waiting.unread:
+            batch.hindrance = waiting.unread
             batch.requests_left = True
-            return []
+        return waiting.requests
 
     def _put_back(self, batch: Batch, now: Instant) -> None:
         for _, _, reservation, _ in batch.orders:
@@ -247,6 +260,8 @@ class Desk:
         self.dues.undecided(batch.due, now)
 
     def _note(self, batch: Batch, now: Instant) -> None:
+        if batch.orders or batch.taken:  # in turns: neither people nor schedules may keep the others out
+            self._schedule_first = bool(batch.taken)
         for plan, decision in batch.decisions:
             self.dues.decided(plan, decision, now)
         self.reboots.difference_update(batch.reboots)

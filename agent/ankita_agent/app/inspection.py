@@ -7,7 +7,7 @@ its progress is older than 120 s of awake time; else *busy* or *idle*.
 from dataclasses import dataclass
 from enum import StrEnum
 
-from ankita_agent.app.claim import PROGRESS_AT, Card, ClaimCard, Progress, Role, read_claim, read_life
+from ankita_agent.app.claim import LIMIT, PROGRESS_AT, Card, ClaimCard, Progress, Role, read_claim, read_life
 from ankita_agent.app.owner import CLAIM, LIFE, OWN
 from ankita_agent.app.report import Report, read_report
 from ankita_agent.core.instants import SECOND, Duration, Monotonic
@@ -99,7 +99,7 @@ def _owner(
 
 def _claim(files: Files, own: Descriptor) -> ClaimCard | None:
     try:
-        return read_claim(files.read(own, CLAIM, 1 << 16))
+        return read_claim(files.read(own, CLAIM, LIMIT + 1))
     except OSError:
         return None
 

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from ankita_agent.app.claim import (
+    HIGHEST_TERM,
     LIMIT,
     PROGRESS_AT,
     Card,
@@ -29,6 +30,7 @@ from ankita_agent.app.claim import (
     write_life,
     write_progress,
 )
+from ankita_agent.app.documents import MOST, Garbage, whole_number
 from ankita_agent.core.errors import Fenced
 from ankita_agent.core.instants import Instant
 from ankita_agent.ports.files import Descriptor, Files
@@ -37,6 +39,8 @@ OWN = "own"
 GUARD = "guard"
 CLAIM = "claim.json"
 TERM = "term"
+FIRED = "fired"
+BEHIND = "behind"
 LIFE = "life"
 
 LOWEST_LOCK = 200
@@ -77,6 +81,7 @@ class Owner:
         self._locks: _Locks | None = None
         self._life: Descriptor | None = None
         self._life_directory: Descriptor | None = None
+        self._fired: Descriptor | None = None
         self._term: int | None = None
         self._since = Instant(0)
         self.standing = Standing.WAITING
@@ -130,23 +135,44 @@ class Owner:
         assert self._locks is not None
         self._term, self._since = term, now
         self._files.replace_all(self._own, {TERM: f"{term}\n".encode(), CLAIM: self._written_claim()})
+        self._close_fired()
+        self._fired = self._files.open_file(self._own, FIRED)  # now: later there may be no descriptor left
         self._sweep()
 
     def known_term(self) -> int:
         """The highest term that the files know; 0 when they know none."""
-        try:
-            from_file = int(self._files.read(self._own, TERM, 64))
-        except (FileNotFoundError, ValueError):
-            from_file = 0
         claim = self.claim()
-        return max(from_file, claim.term if claim else 0)
+        from_claim = claim.term if claim is not None and claim.term <= HIGHEST_TERM else 0
+        return max(self._number_in(TERM, HIGHEST_TERM), from_claim)
+
+    def known_fire(self) -> int:
+        """The number of the newest fire that may have started; 0 when the files know none."""
+        return self._number_in(FIRED, MOST)
+
+    def note_fire(self, fire: int) -> None:
+        """Keep the number of the newest fire, claimed and not started yet: a ledger below it has lost rows.
+
+        In place and not durable, it need not be: the claim is, so a loss of power can only leave an older
+        number here. Raises OSError; then the fire must not start.
+        """
+        assert self._fired is not None
+        self._files.overwrite(self._fired, 0, b"%020d\n" % fire)
+
+    def doubt_ledger(self) -> None:
+        """Keep, durably, that the ledger lost rows: whoever owns next must know, until they are written off."""
+        self._files.replace(self._own, BEHIND, b"")
+
+    def doubts_ledger(self) -> bool:
+        """Whether rows were lost that are not written off yet."""
+        return BEHIND in self._files.names(self._own)
+
+    def trust_ledger(self) -> None:
+        """Every slot has its row again. Not durable: slots that are written off twice fire no more for that."""
+        self._files.unlink(self._own, BEHIND)
 
     def claim(self) -> ClaimCard | None:
         """Who the claim file says owns; advice."""
-        try:
-            return read_claim(self._files.read(self._own, CLAIM, LIMIT + 1))
-        except FileNotFoundError:
-            return None
+        return read_claim(self._known(CLAIM))
 
     def check(self) -> bool:
         """Whether the claim had to be rewritten; raises Fenced when we do not own any more.
@@ -222,7 +248,7 @@ class Owner:
         except FileNotFoundError:  # the directory was removed while we waited for it
             return None
         named = lock(guard) and self._names(directory, GUARD, guard)
-        if named and self._names(self._state, OWN, directory):
+        if named and self._is_where_it_was(directory):
             return guard
         self._files.close(guard)
         return None
@@ -239,12 +265,49 @@ class Owner:
         self._own = self._files.open_directory_at(self._state, OWN)
         self.announce()
 
+    def _is_where_it_was(self, directory: Descriptor) -> bool:
+        """Whether the path still leads to the directory: the ledger is opened by path, and must be of this owner.
+
+        Raises Fenced when the state directory itself was moved away: what stands there now is not ours to own.
+        """
+        if not self._names(self._state, OWN, directory):
+            return False
+        try:
+            same = self._files.facts_of(self._path).inode == self._files.facts(directory).inode
+        except (FileNotFoundError, NotADirectoryError):
+            same = False
+        if not same:
+            raise Fenced(
+                f"the directory {self._path!r} is not the one that this agent waited for",
+                fact="it was moved away or replaced meanwhile",
+                now="nothing was started",
+                do="start again, in the directory that is there now: ankita-agent run",
+            )
+        return True
+
     def _names(self, parent: Descriptor, name: str, opened: Descriptor) -> bool:
         """Whether that name still names what was opened."""
         try:
             return self._files.facts_at(parent, name).inode == self._files.facts(opened).inode
         except FileNotFoundError:
             return False
+
+    def _number_in(self, name: str, most: int) -> int:
+        try:
+            return whole_number(self._known(name), 0, most)
+        except Garbage:
+            return 0
+
+    def _known(self, name: str) -> bytes:
+        """What a file of ours holds; nothing when it is not there, or is no file. Raises OSError."""
+        try:
+            return self._files.read(self._own, name, LIMIT + 1)
+        except FileNotFoundError:
+            return b""
+        except OSError:
+            if self._files.facts_at(self._own, name).regular:
+                raise
+            return b""
 
     def _publish(self) -> None:
         self._files.replace(self._own, CLAIM, self._written_claim())
@@ -297,8 +360,14 @@ class Owner:
             do="look who owns it: ankita-agent status",
         )
 
+    def _close_fired(self) -> None:
+        if self._fired is not None:
+            self._files.close(self._fired)
+            self._fired = None
+
     def _let_go(self) -> None:
         assert self._locks is not None
+        self._close_fired()
         self._files.close(self._locks.guard)
         self._files.close(self._locks.directory)
         self._locks = None

@@ -1,7 +1,7 @@
 """Where things are: the state and configuration directories of this user, the same for service and shell."""
 
 import posixpath
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from ankita_agent.core.errors import BadConfiguration, CannotWriteState
@@ -28,14 +28,15 @@ class Places:
         return f"{self.config}/{FILE}"
 
 
-def find_places(environment: Mapping[str, str], home: str, here: str) -> Places:
+def find_places(environment: Mapping[str, str], home: str, find_here: Callable[[], str]) -> Places:
     """Resolve both directories: ANKITA_STATE_DIR and ANKITA_CONFIG_DIR, else XDG's, else below the home.
 
     A relative path in an XDG variable is ignored, as the XDG base directory specification asks; one of ours is
-    taken from `here`, the current directory. Raises CannotWriteState or BadConfiguration for a path that can be none.
+    taken from the current directory, which `find_here` tells or raises OSError. Raises CannotWriteState or
+    BadConfiguration for a path that can be none.
     """
-    state = _ours(environment, "ANKITA_STATE_DIR", here, CannotWriteState)
-    config = _ours(environment, "ANKITA_CONFIG_DIR", here, BadConfiguration)
+    state = _ours(environment, "ANKITA_STATE_DIR", find_here, CannotWriteState)
+    config = _ours(environment, "ANKITA_CONFIG_DIR", find_here, BadConfiguration)
     return Places(
         state or f"{_xdg(environment, 'XDG_STATE_HOME', home, '.local/state')}/ankita-agent",
         config or f"{_xdg(environment, 'XDG_CONFIG_HOME', home, '.config')}/ankita-agent",
@@ -45,7 +46,7 @@ def find_places(environment: Mapping[str, str], home: str, here: str) -> Places:
 def _ours(
     environment: Mapping[str, str],
     name: str,
-    here: str,
+    find_here: Callable[[], str],
     fault: type[CannotWriteState] | type[BadConfiguration],
 ) -> str | None:
     path = environment.get(name, "")
@@ -59,7 +60,17 @@ def _ours(
             now="nothing was changed",
             do=f'write {name}="$HOME{path[1:]}"',
         )
-    return posixpath.normpath(posixpath.join(here, path))
+    if path.startswith("/"):
+        return posixpath.normpath(path)
+    try:
+        return posixpath.normpath(posixpath.join(find_here(), path))
+    except OSError as error:
+        raise fault(
+            f"{name}={path} is a relative path",
+            fact=f"the current directory cannot be found: {error.strerror}",
+            now="nothing was changed",
+            do=f"give {name} a whole path, or go to a directory that is there: cd",
+        ) from None
 
 
 def _xdg(environment: Mapping[str, str], name: str, home: str, default: str) -> str:

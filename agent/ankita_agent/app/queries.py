@@ -5,7 +5,9 @@ ignore fields that they do not know.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from heapq import merge
+from itertools import islice
 from typing import Any
 
 from ankita_agent.app.inspection import OwnerSeen, Seen
@@ -14,7 +16,7 @@ from ankita_agent.core.instants import MINUTE, Duration, Instant, format_instant
 from ankita_agent.core.outcomes import Health
 from ankita_agent.core.rows import HistoryRow, InForce, RoutineSummary
 from ankita_agent.core.schedule import ScheduleError, Timetable, parse_schedule
-from ankita_agent.core.zones import UnknownZone, zone_named
+from ankita_agent.core.zones import LATEST, UnknownZone, zone_named
 
 Document = dict[str, Any]
 
@@ -91,15 +93,9 @@ def history_document(rows: Sequence[HistoryRow]) -> list[Document]:
 
 def next_document(plans: Sequence[tuple[str, Timetable, bool]], after: Instant, count: int) -> list[Document]:
     """The document of `next --json`: the `count` next slots over all (name, timetable, enabled), in order."""
-    found: list[tuple[Instant, str, Timetable]] = []
-    for name, timetable, enabled in plans:
-        slot = timetable.next_after(after) if enabled else None
-        for _ in range(count):
-            if slot is None:
-                break
-            found.append((slot, name, timetable))
-            slot = timetable.next_after(slot)
-    found.sort(key=lambda entry: (entry[0], entry[1]))
+    # each slot costs a search, so no more are looked for than are shown, and one for each routine
+    each = [_slots_of(name, timetable, after) for name, timetable, enabled in plans if enabled]
+    found = islice(merge(*each, key=lambda entry: entry[:2]), count)
     return [
         {
             "routine": name,
@@ -107,8 +103,12 @@ def next_document(plans: Sequence[tuple[str, Timetable, bool]], after: Instant, 
             "local": timetable.local(slot),
             "note": timetable.note(slot),
         }
-        for slot, name, timetable in found[:count]
+        for slot, name, timetable in found
     ]
+
+
+def _slots_of(name: str, timetable: Timetable, after: Instant) -> Iterator[tuple[Instant, str, Timetable]]:
+    return ((slot, name, timetable) for slot in timetable.slots_between(after, LATEST))
 
 
 def next_slot_of(summary: RoutineSummary, now: Instant, *, owned: bool) -> Instant | None:

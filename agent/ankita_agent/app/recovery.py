@@ -5,12 +5,13 @@ its life file's lock is free it is dead: if the attempt still lives it is adopte
 kept, its end unknown), otherwise the fire is lost. tests/unit/test_recovery.py holds it.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from ankita_agent.app.requests import Request
-from ankita_agent.core.instants import DAY, Duration, Instant
+from ankita_agent.core.instants import DAY, Instant
 from ankita_agent.core.outcomes import Outcome, Reason, Trigger
-from ankita_agent.core.passes import Plan
+from ankita_agent.core.passes import OVERTAKEN, Absence, Plan, ended_slots
+from ankita_agent.core.routine import Routine
 from ankita_agent.core.rows import Account, End, Entry, OpenFire, TermRecord
 from ankita_agent.core.schedule import ScheduleError, Timetable, parse_schedule
 from ankita_agent.core.zones import UnknownZone, zone_named
@@ -25,7 +26,7 @@ class OpenFires:
         lives: Callable[[str], bool],
         still_open: Callable[[], Collection[int]],
         processes: Processes,
-        adopt: Callable[[OpenFire, Duration | None], None],
+        adopt: Callable[[OpenFire, Routine | None], None],
         adopted: Callable[[OpenFire], None],
     ) -> None:
         self._lives = lives
@@ -57,7 +58,7 @@ class OpenFires:
             reason = self._reason_of_loss(fire)
             if reason is None:
                 plan = plans.get(fire.routine)
-                self._adopt(fire, plan.routine.timeout if plan else None)
+                self._adopt(fire, plan.routine if plan else None)
                 self._adopted(fire)
             else:
                 ended.append((fire, End(fire.fire, Outcome.LOST, reason, now)))
@@ -86,26 +87,25 @@ def rerun_of(fire: OpenFire, token: str) -> Request:
     return Request(f"rerun-{fire.fire}", fire.routine, fire.slot, Trigger.RETRY, token)
 
 
-def absences_since(
-    record: TermRecord, boot: str, booted_at: Instant, now: Instant
-) -> list[tuple[Instant, Instant, Reason]]:
-    """Where the time went since the last owner was seen: (since, until, reason).
+def absences_since(record: TermRecord, boot: str, booted_at: Instant, now: Instant) -> list[Absence]:
+    """Where the time went since the last owner was seen.
 
     Another boot id means that the machine was off in between; up to when, only the boot time tells, which is
     good enough for a reason and never an identity.
     """
     since = record.seen_until if record.ended_at is None else max(record.seen_until, record.ended_at)
     if record.process.boot == boot or booted_at <= since:
-        return [(since, now, Reason.NOT_RUNNING)]
-    return [(since, booted_at, Reason.OFF), (booted_at, now, Reason.NOT_RUNNING)]
+        return [Absence(since, now, Reason.NOT_RUNNING)]
+    return [Absence(since, booted_at, Reason.OFF), Absence(booted_at, now, Reason.NOT_RUNNING)]
 
 
 def ended_under_the_old_schedule(
-    account: Account, plan: Plan | None, now: Instant, absences: Iterable[tuple[Instant, Instant, Reason]]
+    account: Account, plan: Plan | None, now: Instant, absences: Sequence[Absence]
 ) -> list[Entry]:
-    """Slots up to now of a routine that is not in force any more as it was: they end as missed.
+    """The slots up to now of a routine that is not in force any more as it was.
 
-    Nothing when the same schedule stays in force (the next pass accounts for it) or was disabled.
+    Missed where nobody was there; those that waited for their jitter, room or turn just now gave way to the edit.
+    Nothing when the same schedule stays in force (the next pass accounts for it) or was disabled before.
     """
     known = account.in_force
     if not known.enabled or (plan is not None and _same_schedule(account, plan)):
@@ -114,16 +114,7 @@ def ended_under_the_old_schedule(
         timetable = Timetable(parse_schedule(known.schedule), zone_named(known.timezone))
     except (ScheduleError, UnknownZone):  # written by another version, or a zone that the machine lost
         return []
-    entries = []
-    mark = account.accounted_until
-    for since, until, reason in absences:
-        after, last = max(mark, since), min(until, now)
-        if last > after and (count := timetable.count_between(after, last)):
-            first, newest = timetable.next_after(after), timetable.latest_until(last)
-            assert first is not None
-            assert newest is not None
-            entries.append(Entry(known.routine, first, newest, count, Outcome.MISSED, reason))
-    return entries
+    return list(ended_slots(known.routine, timetable, account.accounted_until, now, absences, OVERTAKEN))
 
 
 def written_off(account: Account, timetable: Timetable, now: Instant) -> Entry | None:
@@ -139,6 +130,14 @@ def written_off(account: Account, timetable: Timetable, now: Instant) -> Entry |
     assert first is not None
     assert last is not None
     return Entry(account.in_force.routine, first, last, count, Outcome.MISSED, Reason.LEDGER)
+
+
+def boot_written_off(account: Account, boot: str, booted_at: Instant) -> Entry | None:
+    """The slot of this boot as `missed(ledger)`; None for a routine that was new in it and has none."""
+    if account.known_since_boot == boot:
+        return None
+    name = account.in_force.routine
+    return Entry(name, booted_at, booted_at, 1, Outcome.MISSED, Reason.LEDGER, boot=boot)
 
 
 def _same_schedule(account: Account, plan: Plan) -> bool:

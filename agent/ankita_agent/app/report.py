@@ -7,6 +7,7 @@ owner's is an old one.
 import json
 from dataclasses import asdict, dataclass
 
+from ankita_agent.app.documents import LATEST, Document, Garbage, parse
 from ankita_agent.core.instants import Instant
 from ankita_agent.ports.files import Descriptor, Files
 
@@ -52,15 +53,23 @@ def write_report(files: Files, own: Descriptor, report: Report) -> None:
 def read_report(files: Files, own: Descriptor) -> Report | None:
     """The report, or None when there is none that can be read."""
     try:
-        document = json.loads(files.read(own, REPORT, _LIMIT))
-        return Report(
-            token=document["token"],
-            version=document["version"],
-            degraded=tuple(document["degraded"]),
-            config=ConfigState(**document["config"]),
-            waiting=tuple(WaitingRoutine(**waiting) for waiting in document["waiting"]),
-            woke_at=document["woke_at"],
-            inherits_environment=document["inherits_environment"],
-        )
-    except (OSError, ValueError, KeyError, TypeError):
+        return _report(parse(files.read(own, REPORT, _LIMIT + 1), _LIMIT))
+    except (OSError, Garbage):
         return None
+
+
+def _report(document: Document) -> Report:
+    config = document.within("config")
+    woke = document.whole_or_none("woke_at", 0, LATEST)
+    return Report(
+        token=document.text("token"),
+        version=document.text("version"),
+        degraded=document.texts("degraded", _LIMIT),
+        config=ConfigState(config.text("path", _LIMIT), config.text("error", _LIMIT)),
+        waiting=tuple(
+            WaitingRoutine(each.text("routine"), each.text("wait"), Instant(each.whole("since", 0, LATEST)))
+            for each in document.each_within("waiting")
+        ),
+        woke_at=None if woke is None else Instant(woke),
+        inherits_environment=document.flag("inherits_environment"),
+    )

@@ -6,15 +6,19 @@ nothing twice. A request to an owner that is gone is recorded as missed, never s
 """
 
 import json
+import re
 from dataclasses import dataclass
+from typing import Final
 
-from ankita_agent.core.instants import Instant, format_instant, parse_instant
+from ankita_agent.app.documents import Garbage, parse
+from ankita_agent.core.instants import Instant, format_instant
 from ankita_agent.core.outcomes import Trigger
 from ankita_agent.ports.files import Descriptor, Files
 
 REQUESTS = "requests"
 _SUFFIX = ".json"
 _LIMIT = 4096
+_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +32,28 @@ class Request:
     addressed_to: str
 
 
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """The requests that nobody has taken up, oldest first, and why one could not be read (empty when all could)."""
+
+    requests: list[Request]
+    unread: str
+
+
 class Requests:
     """The directory of requests, seen by the owner and by those who ask."""
 
     def __init__(self, files: Files, state: Descriptor) -> None:
         self._files = files
         files.make_directory(state, REQUESTS)
+        self._state = state
         self._directory = files.open_directory_at(state, REQUESTS)
+
+    def reopen(self) -> None:
+        """Look at the directory that bears the name now: somebody may have moved the old one away. Raises OSError."""
+        self._files.make_directory(self._state, REQUESTS)
+        self._files.close(self._directory)
+        self._directory = self._files.open_directory_at(self._state, REQUESTS)
 
     def ask(self, request: Request) -> None:
         """Leave a request; it is there, whole, when this returns."""
@@ -45,25 +64,24 @@ class Requests:
         }
         self._files.replace(self._directory, request.id + _SUFFIX, json.dumps(document).encode() + b"\n")
 
-    def waiting(self) -> list[Request]:
-        """The requests that nobody has taken up, oldest first; a file that is no request is removed.
+    def waiting(self) -> Waiting:
+        """What waits. Whatever is no request is removed; a directory, which cannot be, is left alone. Raises OSError.
 
-        What cannot be read (a directory, another user's file) is left alone.
+        A file that cannot be read now (no descriptor is free, another user's) may be read later: look again.
         """
-        found = []
+        found, unread = [], ""
         for name in self._files.names(self._directory):
             if name.startswith(".") or not name.endswith(_SUFFIX):
                 continue
             try:
-                content = self._files.read(self._directory, name, _LIMIT)
-            except OSError:
+                found.append(_request(name.removesuffix(_SUFFIX), self._content(name)))
+            except Garbage:
+                self._remove(name)
+            except FileNotFoundError:  # taken back by now
                 continue
-            request = _request(name.removesuffix(_SUFFIX), content)
-            if request is None:
-                self._files.unlink(self._directory, name)
-            else:
-                found.append(request)
-        return sorted(found, key=lambda request: (request.slot, request.id))
+            except OSError as error:
+                unread = f"cannot read the request {name!r}: {error.strerror or error}"
+        return Waiting(sorted(found, key=lambda request: (request.slot, request.id)), unread)
 
     def holds(self, request: str) -> bool:
         """Whether nobody has taken it up or away."""
@@ -73,16 +91,25 @@ class Requests:
         """Take a request away; False when it was not there any more."""
         return self._files.unlink(self._directory, request + _SUFFIX)
 
+    def _content(self, name: str) -> bytes:
+        try:
+            return self._files.read(self._directory, name, _LIMIT + 1)
+        except OSError:
+            if self._files.facts_at(self._directory, name).regular:
+                raise
+            raise Garbage("not a file") from None
 
-def _request(name: str, content: bytes) -> Request | None:
-    try:
-        document = json.loads(content)
-        return Request(
-            name,
-            str(document["routine"]),
-            parse_instant(document["asked_at"]),
-            Trigger.MANUAL,
-            str(document["owner"]),
-        )
-    except (ValueError, KeyError, TypeError):
-        return None
+    def _remove(self, name: str) -> None:
+        try:
+            self._files.unlink(self._directory, name)
+        except OSError:  # a directory, or a disk that takes nothing: it harms nobody
+            pass
+
+
+def _request(name: str, content: bytes) -> Request:
+    if not _ID.fullmatch(name):
+        raise Garbage("no id")
+    document = parse(content, _LIMIT)
+    return Request(
+        name, document.text("routine"), document.instant("asked_at"), Trigger.MANUAL, document.text("owner")
+    )

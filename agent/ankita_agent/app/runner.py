@@ -11,20 +11,20 @@ tests/unit/test_runner.py holds it on fakes, tests/real/test_attempts.py on real
 
 import signal
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, assert_never
 
-from ankita_agent.app.attempt import SOONEST_LOOK, Order, Reservation, RunningAttempt, Surroundings
+from ankita_agent.app.attempt import SOONEST_LOOK, Launched, Order, Reservation, RunningAttempt, Surroundings
 from ankita_agent.core.errors import CannotWriteState
-from ankita_agent.core.instants import SECOND, Duration, Instant, Monotonic
+from ankita_agent.core.instants import SECOND, Duration, Monotonic
 from ankita_agent.core.outcomes import Outcome, Reason
+from ankita_agent.core.routine import Routine
 from ankita_agent.core.rows import End, OpenFire, Start
 from ankita_agent.core.supervise import Effect, Event, Phase, StopReason, advance, judge_end, outcome_of_stop
 from ankita_agent.ports.clock import Clock
 from ankita_agent.ports.files import Descriptor, Files
 from ankita_agent.ports.outputs import Output, Outputs
-from ankita_agent.ports.processes import LaunchFailed, Observed, Processes
+from ankita_agent.ports.processes import Holder, LaunchFailed, Observed, Processes
 
 __all__ = ["Order", "Reservation", "Runner", "RunningAttempt", "StopReason", "Surroundings"]
 
@@ -37,17 +37,10 @@ KILL_AGAIN: Final = Duration(5 * SECOND)
 ADOPTED_KILL_AFTER: Final = Duration(10 * SECOND)
 """`kill_after` of an attempt whose routine's word for it died with its agent."""
 
-
-@dataclass(frozen=True, slots=True)
-class _Launched:
-    """An attempt with a process that is not identified yet."""
-
-    order: Order
-    reservation: Reservation
-    output: Output
-    pid: int
-    at: Instant
-    awake: Monotonic
+DESCRIPTORS_OF_THE_AGENT: Final = 64
+"""Open files that the agent itself may need, starting an attempt included; each attempt keeps two more, for good
+measure counted as three.
+"""
 
 
 class Runner:
@@ -70,23 +63,27 @@ class Runner:
         self._surroundings = surroundings
         self._attempts: dict[int, RunningAttempt] = {}
         self._running: dict[str, RunningAttempt] = {}
-        self._launched: list[_Launched] = []
+        self._launched: list[Launched] = []
         self._ends: list[End] = []
+        self._reserved = 0
 
     # -- starting
 
     def reserve(self, routine: str) -> Reservation | None:
         """Take the routine's lock; None while an earlier run of it, of any agent, or a straggler holds it.
 
-        The file is made when it is not there, and never removed. Raises CannotWriteState, with nothing held.
+        The file is made when it is not there, and never removed. Raises CannotWriteState, with nothing held, when it
+        cannot be opened or when so many attempts run that one more could not be started for want of descriptors.
         """
         if routine in self._running:
             return None
+        self._have_room(routine)
         try:
             descriptor = self._files.open_file(self._run_directory, f"{routine}.lock")
             if not self._files.try_lock(descriptor):
                 self._files.close(descriptor)
                 return None
+            self._reserved += 1
             return Reservation(routine, self._files.raised(descriptor, LOWEST_LOCK))
         except OSError as error:
             raise CannotWriteState(
@@ -98,7 +95,23 @@ class Runner:
 
     def release(self, reservation: Reservation) -> None:
         """Give back a reservation that no launch used."""
+        self._reserved -= 1
         self._files.close(reservation.descriptor)
+
+    def holders(self, routine: str) -> list[Holder]:
+        """The processes that keep the routine's lock held, for people: they inherited it from an agent.
+
+        Looks at every process; ask only when `reserve` has said None and nothing of the routine is in `running()`.
+        Empty does not mean that it is free: processes of other users and of other PID namespaces are not seen.
+        """
+        try:
+            lock = self._files.open_file(self._run_directory, f"{routine}.lock")
+        except OSError:
+            return []
+        try:
+            return self._processes.holders(lock)
+        finally:
+            self._files.close(lock)
 
     def launch(self, order: Order, reservation: Reservation) -> End | None:
         """Start the attempt of a claimed fire; an End, `failed(spawn)`, when no process came to be.
@@ -118,7 +131,7 @@ class Runner:
             now = self._clock.now()
             return End(order.fire, Outcome.FAILED, Reason.SPAWN, now, detail=str(failure))
         moment = (self._clock.now(), self._clock.awake())
-        self._launched.append(_Launched(order, reservation, output, pid, *moment))
+        self._launched.append(Launched(order, reservation, output, pid, *moment))
         return None
 
     def launched(self) -> list[Start]:
@@ -126,7 +139,7 @@ class Runner:
         launched, self._launched = self._launched, []
         return [self._watch(each) for each in launched]
 
-    def _watch(self, launched: "_Launched") -> Start:
+    def _watch(self, launched: Launched) -> Start:
         order, output, awake = launched.order, launched.output, launched.awake
         routine = order.routine
         attempt = RunningAttempt(
@@ -150,11 +163,13 @@ class Runner:
         self._add(attempt)
         return Start(order.fire, attempt.process, attempt.started_at, order.attempt, output.log)
 
-    def adopt(self, fire: OpenFire, timeout: Duration | None) -> None:
+    def adopt(self, fire: OpenFire, routine: Routine | None) -> None:
         """Look after a living attempt that a dead agent started, until it ends; its status cannot be known.
 
         Its timeout goes on from what is known: the time since its start, less all that the machine ever
-        slept, so it is never stopped too early. Adopting it twice changes nothing.
+        slept, so it is never stopped too early. What it leaves is stopped where the lock of its routine, which it
+        inherited, proves whose it is; nothing is stopped for a routine that is no more (None). Adopting it twice
+        changes nothing.
         """
         assert fire.process is not None
         if fire.fire in self._attempts:
@@ -163,6 +178,8 @@ class Runner:
         started_at = self._clock.now() if fire.started_at is None else fire.started_at
         slept = self._clock.since_boot() - awake
         spent = max(0, self._clock.now() - started_at - slept)
+        timeout = None if routine is None else routine.timeout
+        takers = (each.taker for each in self.holders(fire.routine) if each.process == fire.process)
         attempt = RunningAttempt(
             routine=fire.routine,
             fire=fire.fire,
@@ -171,7 +188,7 @@ class Runner:
             attempt=fire.attempt,
             log=fire.log,
             adopted=True,
-            leave_running=False,
+            leave_running=routine is None or routine.leave_running,
             kill_after=ADOPTED_KILL_AFTER,
             success_exit_status=(),
             quiet_output=None,
@@ -180,6 +197,7 @@ class Runner:
             reservation=None,
             deadline=None if timeout is None else Monotonic(awake + max(0, timeout - spent)),
             next_look=Monotonic(awake + SOONEST_LOOK),
+            taker=next(takers, None),
         )
         self._add(attempt)
 
@@ -238,6 +256,26 @@ class Runner:
 
     # -- inside
 
+    def _have_room(self, routine: str) -> None:
+        """Raises CannotWriteState when this process cannot have the descriptors of one more attempt."""
+        attempts = 1 + max(self._reserved, len(self._attempts))
+        if not self._processes.allow_descriptors(DESCRIPTORS_OF_THE_AGENT + 3 * attempts):
+            raise CannotWriteState(
+                f"no room to start routine {routine!r}",
+                fact=f"{attempts - 1} run already, and the limit on open files allows no more",
+                now="it waits until one of them has ended",
+                do="raise the hard limit (ulimit -Hn; LimitNOFILE= of the unit), or lower agent.concurrency",
+            )
+
+    def _kept_by(self, attempt: RunningAttempt) -> list[Holder]:
+        """What an adopted attempt is or left, and keeps its routine from starting: those with the lock it inherited.
+
+        Who took the lock tells it from a lock that another agent has taken since.
+        """
+        if attempt.leave_running or attempt.taker is None:
+            return []
+        return [holder for holder in self.holders(attempt.routine) if holder.taker == attempt.taker]
+
     def _open_output(self, order: Order) -> Output:
         try:
             return self._outputs.open(order.routine.name, order.slot, order.fire)
@@ -268,13 +306,13 @@ class Runner:
             self._happen(attempt, Event.ENDED_LEAVING if left else Event.ENDED_ALONE)
         for attempt in living:
             if attempt.adopted and self._processes.observe(attempt.process) is Observed.GONE:
-                self._happen(attempt, Event.ENDED_ALONE)
+                self._happen(attempt, Event.ENDED_LEAVING if self._kept_by(attempt) else Event.ENDED_ALONE)
 
     def _notice_empty_families(self) -> None:
         clearing = [each for each in self._attempts.values() if not each.phase.leader_lives]
         families = self._processes.families([attempt.process for attempt in clearing])
         for attempt in clearing:
-            if not families[attempt.process]:
+            if not (self._kept_by(attempt) if attempt.adopted else families[attempt.process]):
                 self._happen(attempt, Event.FAMILY_GONE)
 
     def _look(self, attempt: RunningAttempt, now: Monotonic) -> None:
@@ -310,7 +348,10 @@ class Runner:
 
     def _signal(self, attempt: RunningAttempt, number: int) -> None:
         if attempt.adopted:
-            self._processes.signal_recorded(attempt.process, number)
+            group = attempt.process.pid if self._processes.signal_recorded(attempt.process, number) else None
+            for holder in self._kept_by(attempt):
+                if holder.group != group:
+                    self._processes.signal_one(holder.process, number)
         elif attempt.leave_running:
             self._processes.signal_group(attempt.process, number)
         else:
@@ -338,6 +379,7 @@ class Runner:
     def _let_go(self, attempt: RunningAttempt) -> None:
         self._processes.forget(attempt.process)
         if attempt.reservation is not None:
+            self._reserved -= 1
             if attempt.leave_running:  # what it left inherited the lock, and must not keep the routine from running
                 self._files.unlock(attempt.reservation.descriptor)
             self._files.close(attempt.reservation.descriptor)

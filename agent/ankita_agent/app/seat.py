@@ -3,6 +3,10 @@
 The order matters: the term is durable in the ledger before it is in the file, so the file can only be ahead of
 a ledger that was restored from a backup or replaced; and both before the claim, so that who reads the claim
 finds its term. Every open fire of a dead agent and every slot that passed get their rows before the first pass.
+
+A ledger that lost rows must fire nothing from before now. A term grows only at a start, so it finds out no
+backup of the same term and no log that was removed; the number of the newest fire, kept in own/fired, does. And
+a new term hides the loss from the next start, so own/behind says it until everything is written off.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,6 +17,7 @@ from ankita_agent.app.owner import Owner
 from ankita_agent.app.recovery import (
     OpenFires,
     absences_since,
+    boot_written_off,
     ended_under_the_old_schedule,
     rerun_of,
     written_off,
@@ -50,10 +55,13 @@ class Term:
 
 def begin_term(owner: Owner, opened: Opened, process: ProcessId, now: Instant) -> Term:
     """Begin a term, durable in ledger and files, and publish the claim. The owner must hold the locks."""
-    known = owner.known_term()
+    known, fired = owner.known_term(), owner.known_fire()
     previous = opened.ledger.newest_term()
-    behind = opened.set_aside is not None or known > (previous.term if previous else 0)
-    number = opened.ledger.begin_term(known, owner.token, process, now)
+    fewer = known > (previous.term if previous else 0) or fired > opened.ledger.newest_number()
+    behind = fewer or opened.set_aside is not None or owner.doubts_ledger()
+    if behind:
+        owner.doubt_ledger()
+    number = opened.ledger.begin_term(known, owner.token, process, now, fired)
     owner.seat(number, now)
     return Term(number, previous, behind, now)
 
@@ -98,8 +106,8 @@ class Seat:
         previous = self._term.previous
         if previous is not None:
             away = absences_since(previous, self._process.boot, self._timekeeper.booted_at(), reading.now)
-            for since, until, reason in away:
-                self._timekeeper.be_absent(since, reason, until)
+            for absence in away:
+                self._timekeeper.be_absent(absence.since, absence.reason, absence.until)
             if previous.seen_until > reading.now + LEAP:
                 self._timekeeper.doubt(previous.seen_until)
         self._timekeeper.restart_settling()
@@ -115,10 +123,12 @@ class Seat:
             self._write_off(reading.now)
             self.refresh(file.agent.concurrency)
         self.close_lost()
+        accounted = self._ledger.accounted_in_boot(self._process.boot)
         self._desk.reboots = {
             name
             for name, account in self._ledger.accounts().items()
             if name in self.plans
+            and name not in accounted
             and self.plans[name].timetable.is_reboot
             and account.known_since_boot != self._process.boot
         }
@@ -153,8 +163,9 @@ class Seat:
         for fire, end in ended:
             self._tell(self._lines.lost(fire))
             plan = self.plans.get(fire.routine)
-            # only what is proven gone; and what is lost twice may be what kills its agent
-            again = end.reason is Reason.OWNER_KILLED and fire.trigger is not Trigger.RETRY
+            # only what is proven gone, and by a ledger that knows; and what is lost twice may be what kills its agent
+            proven = end.reason is Reason.OWNER_KILLED and not self._term.behind
+            again = proven and fire.trigger is not Trigger.RETRY
             if plan is not None and plan.routine.rerun_lost and again:
                 self._desk.reruns.append(rerun_of(fire, self._token))
         return [end for _, end in ended]
@@ -166,11 +177,10 @@ class Seat:
         return plan_of(routine, self._machine)
 
     def _account_for_what_goes(self, plans: Mapping[str, Plan], now: Instant) -> None:
-        away = [(absence.since, absence.until, absence.reason) for absence in self._timekeeper.absences]
         entries: list[Entry] = []
         accounted: dict[str, Instant] = {}
         for name, account in self._ledger.accounts().items():
-            ended = ended_under_the_old_schedule(account, plans.get(name), now, away)
+            ended = ended_under_the_old_schedule(account, plans.get(name), now, self._timekeeper.absences)
             entries += ended
             if ended:
                 accounted[name] = ended[-1].until
@@ -180,10 +190,16 @@ class Seat:
                 self._tell(self._lines.without_fire(entry))
 
     def _write_off(self, now: Instant) -> None:
+        boot, booted_at = self._process.boot, self._timekeeper.booted_at()
         entries = []
         for name, account in self._ledger.accounts().items():
             plan = self.plans[name]
-            entry = written_off(account, plan.timetable, now) if plan.routine.enabled else None
+            if not plan.routine.enabled:
+                continue
+            if plan.timetable.is_reboot:
+                entry = boot_written_off(account, boot, booted_at)
+            else:
+                entry = written_off(account, plan.timetable, now)
             if entry is not None:
                 entries.append(entry)
         if entries:

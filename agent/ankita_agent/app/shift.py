@@ -75,6 +75,7 @@ class Shift:
         self._role = Role.OWNER
         self._reload_at: Monotonic | None = None
         self._changed_at: Monotonic | None = None
+        self._read_at = world.clock.awake()
         self._look_for_requests = True
         self._failed_at: Instant | None = None
         self._retry_after = Duration(SECOND)
@@ -90,7 +91,16 @@ class Shift:
         loaded = self._load(load)
         self._file = loaded.file
         self._timekeeper.settle_time = loaded.file.agent.settle
-        self._desk = Desk(self._ledger, term.number, runner, requests, self._timekeeper, process.boot, owner.check)
+        self._desk = Desk(
+            self._ledger,
+            term.number,
+            runner,
+            requests,
+            self._timekeeper,
+            process.boot,
+            owner.check,
+            owner.note_fire,
+        )
         self._open_fires = OpenFires(owner.lives, self._open_now, world.processes, runner.adopt, book.adopted)
         self._seat = Seat(
             self._ledger,
@@ -105,7 +115,10 @@ class Shift:
             reporter.lines,
         )
         self._seat.take_over(loaded.file)
-        self._watching = {REQUESTS: world.wakeups.watch(REQUESTS, manner.requests_directory)}
+        owner.trust_ledger()
+        self._requests, self._requests_directory = requests, manner.requests_directory
+        self._watching: dict[str, bool] = {}
+        self._watch_requests()
         self._show_routines(loaded)
         world.readiness.ready(self.status())
 
@@ -230,10 +243,24 @@ class Shift:
             awake = self._timekeeper.reading.awake
             self._changed_at = awake if self._changed_at is None else self._changed_at
             self._reload_at = Monotonic(min(awake + FILE_SETTLE, self._changed_at + FILE_SETTLED_BY))
-        elif self._reload_at is None and not self._watching[CONFIG]:
+        elif self._reload_at is None and self._must_look_at_file():
             self._reload_at = self._timekeeper.reading.awake
         if REQUESTS in happened.changed or not self._watching[REQUESTS]:
             self._look_for_requests = True
+            self._watch_requests()  # the directory may be another by now
+
+    def _watch_requests(self) -> None:
+        try:
+            self._requests.reopen()
+        except OSError:  # a full or broken disk; the poll tries again
+            self._watching[REQUESTS] = False
+            return
+        self._watching[REQUESTS] = self._world.wakeups.watch(REQUESTS, self._requests_directory)
+
+    def _must_look_at_file(self) -> bool:
+        """Whether to read the file though no watch spoke: there is none, or a directory above it may be another."""
+        unseen = self._timekeeper.reading.awake - self._read_at
+        return unseen >= (POLL if not self._watching[CONFIG] else LONGEST_WAIT)
 
     def _serve(self) -> None:
         """Everything of a pass that needs the ledger."""
@@ -289,8 +316,10 @@ class Shift:
             self._ledger_failed(fault)
 
     def _reload_if_due(self) -> None:
-        if self._reload_at is None or self._timekeeper.reading.awake < self._reload_at:
+        reading, held = self._timekeeper.reading, self._timekeeper.held is not None
+        if self._reload_at is None or reading.awake < self._reload_at or held:  # a wrong clock would move the marks
             return
+        self._read_at = reading.awake
         self._reload_at = self._changed_at = None
         self._world.readiness.reloading()
         loaded = self._routines.reload()

@@ -25,7 +25,7 @@ def command(routine: str | None, count: int, as_json: bool) -> int:
     """
     with looking(find_this_user(dict(os.environ)).places) as outlook:
         if outlook.problem:
-            click.echo(outlook.problem, err=True)
+            raise outlook.problem
         rows = outlook.ledger.history(routine, count) if outlook.ledger else []
         if routine is not None and not rows:
             known = list(outlook.ledger.accounts()) if outlook.ledger else []

@@ -6,7 +6,7 @@ import click
 
 from ankita_agent.app.inspection import look
 from ankita_agent.app.queries import Document, list_document
-from ankita_agent.cli.output import json_option, near_time, print_json, print_table, time_left
+from ankita_agent.cli.output import json_option, near_time, print_json, print_table, say, time_left
 from ankita_agent.core.errors import BadConfiguration
 from ankita_agent.wiring import Outlook, ThisUser, find_this_user, look_at_processes, looking, read_routines
 
@@ -25,16 +25,16 @@ def command(as_json: bool) -> int:
     user = find_this_user(dict(os.environ))
     with looking(user.places) as outlook:
         if outlook.problem:
-            click.echo(outlook.problem, err=True)
+            raise outlook.problem
         now, owned = outlook.clock.now(), _owned(outlook)
         document = list_document(outlook.ledger.summaries() if outlook.ledger else [], now, owned=owned)
     if as_json:
         print_json(document)
         return 0
     if not owned:
-        click.echo(_without_owner(user, bool(document)), err=True)
+        say(_without_owner(user, bool(document)), err=True)
     elif not document:
-        click.echo(f"no routine is in force; write some: {user.places.routines}", err=True)
+        say(f"no routine is in force; write some: {user.places.routines}", err=True)
     if document:
         rows = [
             [

@@ -7,7 +7,7 @@ import time
 import click
 
 from ankita_agent.cli.names import no_such_routine
-from ankita_agent.cli.output import local_time
+from ankita_agent.cli.output import CannotPrint, local_time, printable, say
 from ankita_agent.core.health import describe
 from ankita_agent.core.rows import HistoryRow
 from ankita_agent.ports.ledger import LedgerReader
@@ -34,12 +34,14 @@ def command(routine: str, fire: int | None, lines: int, follow: bool) -> int:
     """
     user = find_this_user(dict(os.environ))
     with looking(user.places) as outlook:
+        if outlook.problem:
+            raise outlook.problem
         if outlook.ledger is None:
             raise no_such_routine(routine, [])
         row = _row(outlook.ledger, routine, fire)
         if row is None:
             return _NOTHING_TO_SHOW
-        click.echo(_heading(row), err=True)
+        say(_heading(row), err=True)
         if row.log is None:
             return 0
         return _print(outlook, user, row, lines, follow=follow)
@@ -47,7 +49,7 @@ def command(routine: str, fire: int | None, lines: int, follow: bool) -> int:
 
 def _heading(row: HistoryRow) -> str:
     ended = "running" if row.outcome is None else describe(row)
-    detail = f": {row.detail}" if row.detail else ""
+    detail = f": {printable(row.detail)}" if row.detail else ""
     return f"run {row.fire} of {row.routine}, slot {local_time(row.slot)}: {ended}{detail}"
 
 
@@ -57,7 +59,7 @@ def _row(ledger: LedgerReader, routine: str, fire: int | None) -> HistoryRow | N
         row = ledger.row(fire)
         if row is not None and row.routine == routine:
             return row
-        click.echo(f"{routine} has no run {fire}; see its runs: ankita-agent history {routine}", err=True)
+        say(f"{routine} has no run {fire}; see its runs: ankita-agent history {routine}", err=True)
         return None
     rows = ledger.history(routine, 1000)
     for row in rows:
@@ -65,7 +67,7 @@ def _row(ledger: LedgerReader, routine: str, fire: int | None) -> HistoryRow | N
             return row
     if not rows and routine not in ledger.accounts():
         raise no_such_routine(routine, list(ledger.accounts()))
-    click.echo(f"{routine} has not run yet; run it now: ankita-agent trigger {routine}", err=True)
+    say(f"{routine} has not run yet; run it now: ankita-agent trigger {routine}", err=True)
     return None
 
 
@@ -78,7 +80,7 @@ def _print(outlook: Outlook, user: ThisUser, row: HistoryRow, lines: int, *, fol
         with open(path, "rb") as file:
             size = file.seek(0, os.SEEK_END)
             if len(shown) < size:
-                click.echo(f"the last {lines} lines; all of it: {path}", err=True)
+                say(f"the last {lines} lines; all of it: {path}", err=True)
             out.write(shown)
             out.flush()
             while follow:
@@ -86,10 +88,15 @@ def _print(outlook: Outlook, user: ThisUser, row: HistoryRow, lines: int, *, fol
                 out.write(file.read())
                 out.flush()
                 if now is None or now.outcome is not None:
-                    click.echo(_heading(now or row), err=True)
+                    say(_heading(now or row), err=True)
                     break
                 time.sleep(_LOOK_EVERY)
     except FileNotFoundError:
         click.echo("its output is gone: only that of the newest runs is kept (keep_logs)", err=True)
+        return _NOTHING_TO_SHOW
+    except (BrokenPipeError, CannotPrint):
+        raise
+    except OSError as error:
+        say(f"cannot read its output {path}: {error.strerror or error}", err=True)
         return _NOTHING_TO_SHOW
     return 0

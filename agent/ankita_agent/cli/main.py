@@ -10,8 +10,14 @@ from difflib import get_close_matches
 import click
 
 from ankita_agent import __version__
-from ankita_agent.cli.output import end_quietly
-from ankita_agent.core.errors import AnkitaError
+from ankita_agent.cli.output import (
+    CannotPrint,
+    end_quietly,
+    occupy_standard_descriptors,
+    say,
+    tell_output_from_input,
+)
+from ankita_agent.core.errors import AnkitaError, CannotWriteState
 
 COMMANDS = {
     "run": "Run the agent here: it fires the routines.",
@@ -94,6 +100,8 @@ def ankita_agent() -> None:
 
 def main() -> None:
     """Run the command line and exit with its status."""
+    occupy_standard_descriptors()
+    tell_output_from_input()
     sys.exit(run_command(sys.argv[1:]))
 
 
@@ -104,31 +112,42 @@ def run_command(arguments: list[str]) -> int:
         if sys.stdout is not None:
             sys.stdout.flush()
     except click.ClickException as fault:
-        fault.show()
+        if sys.stderr is not None:
+            fault.show()
         return 2
     except click.Abort:
         return 130
     except AnkitaError as fault:
-        click.echo(f"ankita-agent: {fault}", err=True)
+        say(f"ankita-agent: {fault}", err=True)
         return fault.exit_code
     except (BrokenPipeError, SystemExit):  # click ends so itself when the reader of a pipe went away
         end_quietly()
         return 128 + signal.SIGPIPE
-    except OSError as error:
+    except CannotPrint as error:
         return _unwritten(error)
+    except OSError as error:
+        return _unread(error)
     except Exception as fault:  # noqa: BLE001 - the last line of defence turns a bug into a report
         return _our_fault(fault)
     return result if isinstance(result, int) else 0
 
 
-def _unwritten(error: OSError) -> int:
+def _unwritten(error: CannotPrint) -> int:
     """What was to be printed could not be: a full disk behind a redirection, a terminal that went away."""
     try:
-        click.echo(f"ankita-agent: cannot write what was asked for: {error.strerror or error}", err=True)
+        click.echo(f"ankita-agent: cannot write the output: {error.strerror or error}", err=True)
     except OSError:
         pass
     end_quietly()
     return 1
+
+
+def _unread(error: OSError) -> int:
+    """A file or the system refused what no command expects to be refused."""
+    name = repr(os.fsdecode(error.filename)) if isinstance(error.filename, str | bytes) else "a file"
+    fact = error.strerror or str(error)
+    say(f"ankita-agent: cannot read {name}: {fact}\n  nothing that the ledger holds is lost", err=True)
+    return CannotWriteState.exit_code
 
 
 def _our_fault(fault: Exception) -> int:

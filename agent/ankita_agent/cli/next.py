@@ -8,9 +8,9 @@ import click
 from ankita_agent.app.inspection import look
 from ankita_agent.app.queries import next_document, timetable_of
 from ankita_agent.cli.names import no_such_routine
-from ankita_agent.cli.output import json_option, print_json, print_table
+from ankita_agent.cli.output import json_option, print_json, print_table, say
 from ankita_agent.core.errors import WrongUse
-from ankita_agent.core.instants import Instant, instant_of
+from ankita_agent.core.instants import Instant, format_instant, instant_of
 from ankita_agent.core.schedule import Timetable
 from ankita_agent.wiring import Outlook, ThisUser, find_this_user, look_at_processes, looking, read_routines
 
@@ -36,6 +36,8 @@ def command(routine: str | None, start: str | None, count: int, as_json: bool) -
     """
     user = find_this_user(dict(os.environ))
     with looking(user.places) as outlook:
+        if outlook.problem:
+            say(str(outlook.problem), err=True)
         after = outlook.clock.now() if start is None else _instant(start)
         plans, where = _plans(outlook, user)
     if routine is not None:
@@ -50,10 +52,16 @@ def command(routine: str | None, start: str | None, count: int, as_json: bool) -
         rows = [[slot["local"], slot["slot"], slot["routine"], slot["note"]] for slot in document]
         print_table(["LOCAL", "SLOT", "ROUTINE", "NOTE"], rows)
     elif plans:
-        click.echo("no slot comes: what there is is disabled, or waits for the next boot", err=True)
+        say(_why_none(plans, after), err=True)
     else:
-        click.echo(f"there is no routine {where}; write some: {user.places.routines}", err=True)
+        say(f"there is no routine {where}; write some: {user.places.routines}", err=True)
     return 0
+
+
+def _why_none(plans: list[tuple[str, Timetable, bool]], after: Instant) -> str:
+    if any(enabled and not timetable.is_reboot for _, timetable, enabled in plans):
+        return f"no slot comes after {format_instant(after)}"
+    return "no slot comes: what there is is disabled, or waits for the next boot"
 
 
 def _instant(text: str) -> Instant:

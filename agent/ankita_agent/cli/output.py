@@ -1,7 +1,9 @@
 """Printing: data to stdout, talk to stderr, tables and colour only on a terminal."""
 
+import io
 import json
 import os
+import re
 import select
 import shutil
 import sys
@@ -18,6 +20,8 @@ from ankita_agent.core.instants import DAY, SECOND, Instant, in_seconds, parse_i
 _LINES_KEPT = 1000
 """Lines for people that wait for a terminal or a pipe to take them."""
 
+_UNUSUAL = re.compile(r"[^\n\x20-\x7e]")
+
 _COLOURS = {
     "ok": "green",
     "succeeded": "green",
@@ -33,8 +37,9 @@ _COLOURS = {
 
 
 def print_json(document: object) -> None:
-    """A document for a program."""
-    click.echo(json.dumps(document, indent=2, ensure_ascii=False))
+    """A document for a program; what could steer a terminal is written as JSON's escapes, which mean the same."""
+    text = json.dumps(document, indent=2, ensure_ascii=False)
+    click.echo(_UNUSUAL.sub(lambda found: found[0] if found[0].isprintable() else json.dumps(found[0])[1:-1], text))
 
 
 def print_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -90,6 +95,50 @@ def time_left(instant: str | None, now: Instant) -> str:
         return "-"
     left = parse_instant(instant) - now
     return "due" if left <= 0 else approximate(left - left % SECOND)
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """Lines for a person; what could steer the terminal in them is made visible."""
+    click.echo(printable(text, newlines=True), err=err)
+
+
+class CannotPrint(OSError):
+    """The disk or the terminal behind stdout or stderr does not take what is printed."""
+
+
+class _Output(io.FileIO):
+    """Raises CannotPrint, so that a fault of output is not taken for one of input; a closed pipe stays what it is."""
+
+    def write(self, data: Any, /) -> int:
+        """Write what can be written."""
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise CannotPrint(error.errno, error.strerror) from None
+
+
+def tell_output_from_input() -> None:
+    """From now on stdout and stderr raise CannotPrint where they cannot be written."""
+    for name in ("stdout", "stderr"):
+        old: io.TextIOWrapper | None = getattr(sys, name)
+        if old is not None:
+            raw = io.BufferedWriter(_Output(old.fileno(), "w", closefd=False))
+            new = io.TextIOWrapper(
+                raw, encoding=old.encoding, errors=old.errors, line_buffering=name == "stderr" or old.isatty()
+            )
+            setattr(sys, name, new)
+
+
+def occupy_standard_descriptors() -> None:
+    """Give descriptors 0 to 2 that were closed to /dev/null, lest a file of ours becomes somebody's stderr."""
+    while True:
+        descriptor = os.open(os.devnull, os.O_RDWR)
+        if descriptor > 2:
+            os.close(descriptor)
+            return
+        os.set_inheritable(descriptor, True)
 
 
 class Teller:

@@ -2,6 +2,7 @@
 
 import faulthandler
 import os
+import sys
 
 import click
 
@@ -41,7 +42,8 @@ def command(standby: bool, inherit_env: bool, takeover: bool, routine: str | Non
             now="nothing was started",
             do="to own as soon as the present owner goes: ankita-agent run --standby",
         )
-    faulthandler.enable()  # the stacks, when a manager ends us by SIGABRT
+    if sys.stderr is not None:
+        faulthandler.enable()  # the stacks, when a manager ends us by SIGABRT
     options = AgentOptions(
         standby=standby,
         inherit_environment=inherit_env,

@@ -8,11 +8,12 @@ from ankita_agent import __version__
 from ankita_agent.app.inspection import NOBODY, look
 from ankita_agent.app.queries import Document, status_code, status_document
 from ankita_agent.cli.names import no_such_routine
-from ankita_agent.cli.output import coloured, json_option, local_time, print_json, time_left
+from ankita_agent.cli.output import coloured, json_option, local_time, print_json, printable, time_left
 from ankita_agent.core.durations import approximate
-from ankita_agent.core.errors import BadConfiguration
+from ankita_agent.core.errors import BadConfiguration, LedgerDamaged, LedgerUnavailable
 from ankita_agent.core.instants import SECOND, Instant, parse_instant
 from ankita_agent.core.outcomes import Health
+from ankita_agent.core.rows import RoutineSummary
 from ankita_agent.wiring import Outlook, ThisUser, find_this_user, look_at_processes, looking, read_routines
 
 _WIDTH = 8
@@ -35,8 +36,9 @@ def command(routine: str | None, as_json: bool) -> int:
     """
     user = find_this_user(dict(os.environ))
     with looking(user.places) as outlook:
-        document = _document(outlook, user)
-        if routine is not None:
+        summaries, problem = _summaries(outlook)
+        document = _document(outlook, user, summaries, problem)
+        if routine is not None and not problem:  # else nobody knows whether there is one
             document["routines"] = [_named(document["routines"], routine)]
         if as_json:
             print_json(document)
@@ -45,7 +47,19 @@ def command(routine: str | None, as_json: bool) -> int:
         return status_code(document)
 
 
-def _document(outlook: Outlook, user: ThisUser) -> Document:
+def _summaries(outlook: Outlook) -> tuple[list[RoutineSummary], str | None]:
+    """What the ledger says of the routines, and what keeps it from being read."""
+    if outlook.ledger is None:
+        return [], str(outlook.problem) if outlook.problem else None
+    try:
+        return outlook.ledger.summaries(), None
+    except (LedgerDamaged, LedgerUnavailable) as fault:
+        return [], str(fault)
+
+
+def _document(
+    outlook: Outlook, user: ThisUser, summaries: list[RoutineSummary], problem: str | None
+) -> Document:
     seen = NOBODY
     if outlook.state is not None:
         seen = look(outlook.files, outlook.state, look_at_processes(), outlook.clock.awake())
@@ -55,10 +69,9 @@ def _document(outlook: Outlook, user: ThisUser) -> Document:
             read_routines(user)
         except BadConfiguration as fault:
             refused = f"{fault.what}; {fault.do}"
-    summaries = outlook.ledger.summaries() if outlook.ledger else []
     places = user.places
     return status_document(
-        __version__, places.state, places.routines, seen, summaries, outlook.clock.now(), outlook.problem, refused
+        __version__, places.state, places.routines, seen, summaries, outlook.clock.now(), problem, refused
     )
 
 
@@ -76,7 +89,7 @@ def _print(document: Document, now: Instant) -> None:
     if document["owner"] is None and document["config"]["error"]:
         _say("refused", document["config"]["error"])
     for reason in document["degraded"]:
-        click.echo(f"{click.style('degraded', fg='red')} {reason}")
+        click.echo(f"{click.style('degraded', fg='red')} {printable(reason, newlines=True)}")
     for routine in document["routines"]:
         _print_routine(routine, now, owned=document["owner"] is not None)
 
@@ -103,13 +116,13 @@ def _print_agent(document: Document, now: Instant) -> None:
 
 
 def _say(what: str, text: str) -> None:
-    click.echo(f"{what:<{_WIDTH}} {text}")
+    click.echo(f"{what:<{_WIDTH}} {printable(text, newlines=True)}")
 
 
 def _print_routine(routine: Document, now: Instant, *, owned: bool) -> None:
     doing = "running" if routine["running"] else _left(routine, now, owned=owned)
     health = routine["health"] if routine["enabled"] else "disabled"
-    click.echo(f"{coloured(health, _WIDTH)} {click.style(routine['name'], bold=True)}: {doing}")
+    click.echo(f"{coloured(health, _WIDTH)} {click.style(printable(routine['name']), bold=True)}: {doing}")
     if routine["reason"] and health not in (Health.NEW.value, "disabled"):
         _say("", f"{routine['reason']}; see: ankita-agent history {routine['name']}")
 

@@ -7,11 +7,12 @@ from collections.abc import Callable
 
 import click
 
-from ankita_agent.app.inspection import look
+from ankita_agent.app.inspection import OwnerState, look
 from ankita_agent.app.requests import Request, Requests
 from ankita_agent.cli.names import no_such_routine
+from ankita_agent.cli.output import printable, say
 from ankita_agent.core.durations import format_duration, parse_duration
-from ankita_agent.core.errors import NotRunning, SomeoneElseOwns, WrongUse
+from ankita_agent.core.errors import CannotWriteState, NotRunning, SomeoneElseOwns, WrongUse
 from ankita_agent.core.health import describe
 from ankita_agent.core.instants import SECOND, Duration, Monotonic
 from ankita_agent.core.outcomes import Outcome, Trigger
@@ -22,6 +23,7 @@ from ankita_agent.wiring import Outlook, find_this_user, look_at_processes, look
 
 _LOOK_EVERY = 0.02  # seconds between two looks at the ledger
 _TAKEN_UP_WITHIN = Duration(10 * SECOND)
+_NOT_STARTED = "started, and was taken back"
 
 
 @click.command("trigger")
@@ -35,7 +37,8 @@ def command(routine: str, wait: bool, timeout: str | None) -> int:
 
     \b
     Exit status: 0 started (with --wait: succeeded), 1 it did not succeed, 3 no agent
-    runs, 4 no such routine, 75 skipped, or not ended within --timeout.
+    runs, 4 no such routine, 75 skipped, not ended within --timeout, or the agent
+    does not answer.
 
     \b
     Example:
@@ -50,9 +53,9 @@ def command(routine: str, wait: bool, timeout: str | None) -> int:
         def lives() -> bool:
             return processes.observe(agent) is not Observed.GONE
 
-        row = _taken_up(outlook, request, lives, patience, wait=wait)
+        row = _taken_up(outlook, request, processes, agent, patience, wait=wait)
         if row is None:
-            click.echo(f"{routine}: waits until another run has ended; see: ankita-agent status", err=True)
+            say(f"{routine}: waits until another run has ended; see: ankita-agent status", err=True)
             return 0
         if not wait or row.outcome is not None:
             return _say(row, waited=wait)
@@ -70,7 +73,6 @@ def _patience(timeout: str | None) -> Duration | None:
 
 def _ask(outlook: Outlook, processes: Processes, routine: str) -> tuple[Request, ProcessId]:
     """Leave the request; it, and the agent to whom it is addressed."""
-    known = list(outlook.ledger.accounts()) if outlook.ledger else []
     owner = None
     if outlook.state is not None:
         owner = look(outlook.files, outlook.state, processes, outlook.clock.awake()).owner
@@ -80,33 +82,84 @@ def _ask(outlook: Outlook, processes: Processes, routine: str) -> tuple[Request,
             now="nothing was started: the owner alone starts runs",
             do="start it: ankita-agent run    or as a service: systemctl --user start ankita-agent",
         )
+    if outlook.problem:
+        raise outlook.problem
+    known = list(outlook.ledger.accounts()) if outlook.ledger else []
     if routine not in known:
         raise no_such_routine(routine, known)
     request = Request(secrets.token_hex(8), routine, outlook.clock.now(), Trigger.MANUAL, owner.claim.card.token)
-    Requests(outlook.files, outlook.state).ask(request)
+    try:
+        Requests(outlook.files, outlook.state).ask(request)
+    except OSError as error:
+        raise CannotWriteState(
+            f"cannot leave a request to run {routine!r} for the agent",
+            fact=error.strerror or str(error),
+            now="nothing was started",
+            do="look at the directory `requests` beside the ledger; its place is in: ankita-agent status",
+        ) from None
     return request, owner.claim.card.process
 
 
 def _taken_up(
-    outlook: Outlook, request: Request, lives: Callable[[], bool], patience: Duration | None, *, wait: bool
+    outlook: Outlook,
+    request: Request,
+    processes: Processes,
+    agent: ProcessId,
+    patience: Duration | None,
+    *,
+    wait: bool,
 ) -> HistoryRow | None:
-    """The row of the request; None when the owner has it and lets it wait for room."""
+    """The row of the request; None when the owner has seen it and lets it wait for room."""
     assert outlook.state is not None
-    assert outlook.ledger is not None
     requests = Requests(outlook.files, outlook.state)
-    limit = patience if wait else _TAKEN_UP_WITHIN
+    asked_at = outlook.clock.awake()
+
+    def lives() -> bool:
+        return processes.observe(agent) is not Observed.GONE
 
     def pending() -> bool:
         return lives() and requests.holds(request.id)
 
-    row = _when(outlook, pending, limit, lambda ledger: ledger.fire_of_request(request.id))
-    if row is not None:
-        return row
-    if not wait and pending():
+    def look_for_row(limit: Duration | None) -> HistoryRow | None:
+        return _when(outlook, pending, limit, lambda ledger: ledger.fire_of_request(request.id))
+
+    soon = _TAKEN_UP_WITHIN if patience is None or not wait else Duration(min(patience, _TAKEN_UP_WITHIN))
+    row = look_for_row(soon)
+    silent = None
+    if row is None and pending() and soon == _TAKEN_UP_WITHIN:
+        silent = _silence(outlook, processes, agent.pid, asked_at)
+        if not silent and not wait:
+            return None
+        if not silent:
+            row = look_for_row(None if patience is None else Duration(patience - soon))
+    why = silent or _too_long(request.routine, patience, _NOT_STARTED)
+    return row or _taken_back(outlook, requests, request, lives, why)
+
+
+def _silence(outlook: Outlook, processes: Processes, pid: int, asked_at: Monotonic) -> SomeoneElseOwns | None:
+    """The fault when no pass of the owner has ended since; None when it has, and so has seen the request."""
+    assert outlook.state is not None
+    now = outlook.clock.awake()
+    owner = look(outlook.files, outlook.state, processes, now).owner
+    if owner is not None and owner.progress_age is not None and now - owner.progress_age > asked_at:
         return None
+    stopped = owner is not None and owner.state is OwnerState.STOPPED
+    return SomeoneElseOwns(
+        f"the agent has not answered for {format_duration(_TAKEN_UP_WITHIN)}",
+        fact=f"its process {pid} " + ("is stopped (SIGSTOP, or Ctrl-Z)" if stopped else "is there and does not go on"),
+        now="nothing was started, and the request was taken back",
+        do=f"let it go on: kill -CONT {pid}" if stopped else "see how it is: ankita-agent status",
+    )
+
+
+def _taken_back(
+    outlook: Outlook, requests: Requests, request: Request, lives: Callable[[], bool], why: SomeoneElseOwns
+) -> HistoryRow:
+    """Take the request back and raise why; the row, when it was taken up in the last moment."""
+    assert outlook.ledger is not None
     withdrawn = requests.withdraw(request.id)
     row = outlook.ledger.fire_of_request(request.id)
-    if row is not None:  # taken up in the last moment
+    if row is not None:
         return row
     if not lives():
         raise NotRunning(
@@ -116,7 +169,7 @@ def _taken_up(
         )
     if not withdrawn:  # the agent took it and has no such routine: the file has changed meanwhile
         raise no_such_routine(request.routine, list(outlook.ledger.accounts()))
-    raise _too_long(request.routine, patience, "started, and was taken back")
+    raise why
 
 
 def _ended(outlook: Outlook, row: HistoryRow, lives: Callable[[], bool], patience: Duration | None) -> HistoryRow:
@@ -164,9 +217,9 @@ def _too_long(routine: str, patience: Duration | None, state: str) -> SomeoneEls
 
 def _say(row: HistoryRow, *, waited: bool) -> int:
     if row.outcome is None:
-        click.echo(f"{row.routine}: run {row.fire} started; follow it: ankita-agent logs {row.routine} --follow")
+        say(f"{row.routine}: run {row.fire} started; follow it: ankita-agent logs {row.routine} --follow")
         return 0
-    click.echo(f"{row.routine}: run {row.fire} {describe(row)}" + (f": {row.detail}" if row.detail else ""))
+    say(f"{row.routine}: run {row.fire} {describe(row)}" + (f": {printable(row.detail)}" if row.detail else ""))
     match row.outcome:
         case Outcome.SUCCEEDED:
             return 0

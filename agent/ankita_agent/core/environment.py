@@ -63,6 +63,11 @@ def service_environment(user: UserFacts) -> dict[str, str]:
     return variables
 
 
+def agent_environment(state: str, config: str) -> dict[str, str]:
+    """What leads `ankita-agent` within an attempt to the agent that started it. Both are absolute paths."""
+    return {"ANKITA_STATE_DIR": state, "ANKITA_CONFIG_DIR": config}
+
+
 def attempt_environment(
     base: Mapping[str, str],
     routine: Mapping[str, str],

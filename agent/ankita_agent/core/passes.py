@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
 
-from ankita_agent.core.instants import DAY, MINUTE, Duration, Instant
+from ankita_agent.core.instants import DAY, MINUTE, SECOND, Duration, Instant
 from ankita_agent.core.outcomes import Outcome, Reason, Trigger
 from ankita_agent.core.routine import CatchUp, Routine
 from ankita_agent.core.rows import Claim, Entry
@@ -53,9 +53,9 @@ class Plan:
         return None if slot is None else Instant(slot + self.jitter)
 
     def grace_of(self, slot: Instant) -> Duration:
-        """How late the slot may start: as written, or one period but at most a day."""
+        """How late the slot may start: as written but at least a second, or one period but at most a day."""
         if self.routine.grace is not None:
-            return self.routine.grace
+            return Duration(max(self.routine.grace, SECOND))  # every start is late by milliseconds
         following = self.timetable.next_after(slot)
         return DAY if following is None else Duration(min(following - slot, DAY))
 
@@ -114,6 +114,11 @@ class Decision:
 
 NOTHING = Decision()
 
+OVERTAKEN = (Outcome.SKIPPED, Reason.SUPERSEDED)
+"""How slots end that were due while an owner was there, and gave way to a newer one or to an edit."""
+
+_LATE = (Outcome.MISSED, Reason.GRACE)
+
 
 def decide(plan: Plan, mark: Instant, now: Instant, absences: Sequence[Absence], standing: Standing) -> Decision:
     """Decide the routine's slots above `mark` that are due at `now`."""
@@ -126,10 +131,10 @@ def decide(plan: Plan, mark: Instant, now: Instant, absences: Sequence[Absence],
     grace = plan.grace_of(newest)
 
     if late > grace or (excuse is not None and plan.routine.catch_up is CatchUp.NONE):
-        entries = tuple(_ended(plan, mark, newest, absences, Outcome.MISSED, Reason.GRACE))
+        entries = tuple(ended_slots(plan.name, plan.timetable, mark, newest, absences, _LATE))
         return Decision(entries, newest)
 
-    older = tuple(_ended(plan, mark, before, absences, Outcome.SKIPPED, Reason.SUPERSEDED))
+    older = tuple(ended_slots(plan.name, plan.timetable, mark, before, absences, OVERTAKEN))
     passed = sum(entry.count for entry in older)
     wait = _what_to_wait_for(excuse is not None, standing)
     if wait is not None:
@@ -191,28 +196,26 @@ def _reason_at(slot: Instant, absences: Sequence[Absence]) -> Reason | None:
     return next((absence.reason for absence in reversed(absences) if absence.covers(slot)), None)
 
 
-def _ended(
-    plan: Plan,
+def ended_slots(
+    name: str,
+    timetable: Timetable,
     after: Instant,
     until: Instant,
     absences: Sequence[Absence],
-    outcome: Outcome,
-    reason: Reason,
+    otherwise: tuple[Outcome, Reason],
 ) -> Iterator[Entry]:
-    """Entries for the slots in (after, until]: missed where an absence covers them, else as given."""
+    """Entries for the slots of a routine in (after, until]: missed where an absence covers them, else as given."""
     edges = {after, until}
     for absence in absences:
         edges.update(edge for edge in (absence.since, absence.until) if after < edge < until)
     for start, end in pairwise(sorted(edges)):
-        count = plan.timetable.count_between(start, end)
+        count = timetable.count_between(start, end)
         if not count:
             continue
-        first = plan.timetable.next_after(start)
-        last = plan.timetable.latest_until(end)
+        first = timetable.next_after(start)
+        last = timetable.latest_until(end)
         assert first is not None
         assert last is not None
         absent = _reason_at(end, absences)
-        if absent is None:
-            yield Entry(plan.name, first, last, count, outcome, reason)
-        else:
-            yield Entry(plan.name, first, last, count, Outcome.MISSED, absent)
+        outcome, reason = otherwise if absent is None else (Outcome.MISSED, absent)
+        yield Entry(name, first, last, count, outcome, reason)

@@ -12,6 +12,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import field, fields
 from enum import StrEnum
+from hashlib import sha256
 from typing import Annotated, Final
 
 from pydantic import ConfigDict, Field
@@ -145,7 +146,13 @@ class Settings:
         ),
         Field(description="Environment variables, taken exactly as written: `DEBUG: no` is the text no."),
     ] = field(default_factory=dict)
-    env_file: Annotated[_Path | None, Field(description="A file of NAME=value lines, read when a run starts.")] = None
+    env_file: Annotated[
+        _Path | None,
+        Field(
+            description="A file of NAME=value lines, read when a run starts. "
+            "On a mount that hangs it holds up all routines."
+        ),
+    ] = None
     shell: Annotated[
         str,
         Written(readings.read_shell, {**_TEXT, "pattern": r"^\S+$", "examples": ["/bin/bash"]}),
@@ -154,7 +161,10 @@ class Settings:
     cwd: Annotated[
         str,
         Written(readings.read_directory, {"type": ["string", "null"], "minLength": 1, "examples": ["~/projects"]}),
-        Field(description="The directory a run starts in; relative to the home directory, which `~` stands for."),
+        Field(
+            description="The directory a run starts in; relative to the home directory, which `~` stands for. "
+            "On a mount that hangs it holds up all routines: let the command enter such a directory itself."
+        ),
     ] = "~"
     success_exit_status: Annotated[
         tuple[int, ...],
@@ -246,10 +256,13 @@ _NOT_OF_A_RUN: Final = frozenset({"name", "description"})
 def in_force(routine: Routine) -> InForce:
     """The routine as the ledger keeps it. Two routines mean the same when their `meaning` is the same text.
 
-    The description is carried but is no part of the meaning.
+    The description is carried but is no part of the meaning. Of `env` only a digest (SHA-256) is, for its values may
+    be secrets, and ledgers are copied to where routines.yaml is not.
     """
     meaning = {each.name: getattr(routine, each.name) for each in fields(routine) if each.name not in _NOT_OF_A_RUN}
     meaning["schedule"] = routine.schedule.text
+    if routine.env:
+        meaning["env"] = _digest(routine.env)
     return InForce(
         routine=routine.name,
         schedule=routine.schedule.text,
@@ -259,6 +272,10 @@ def in_force(routine: Routine) -> InForce:
         description=routine.description,
         meaning=json.dumps(meaning, sort_keys=True, separators=(",", ":"), ensure_ascii=False),
     )
+
+
+def _digest(variables: Mapping[str, str]) -> str:
+    return sha256(json.dumps(variables, sort_keys=True).encode()).hexdigest()
 
 
 def expand_home(path: str, home: str) -> str:

@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 from pydantic import ValidationError
 
 from ankita_agent.core import first_mistakes, lints
+from ankita_agent.core.concealment import conceal
 from ankita_agent.core.durations import format_duration
 from ankita_agent.core.keys import AGENT_KEYS, DEFAULT_KEYS, FILE_KEYS, NOT_YET, ROUTINE_KEYS, meant_by
 from ankita_agent.core.mendings import Mending, missing_colon
@@ -50,7 +51,7 @@ def judge(document: Document, local_zone: str) -> Judgement:
     """Judge a document. Routines without a time zone get `local_zone`, the machine's."""
     judging = _Judging(document, local_zone)
     file = judging.file()
-    problems = tuple(sorted(set(judging.problems)))
+    problems = tuple(sorted(set(conceal(judging.problems, document.lines))))
     refused = any(each.severity is Severity.ERROR for each in problems)
     return Judgement(None if refused else file, problems)
 

@@ -7,6 +7,7 @@ import re
 import shlex
 from typing import Final
 
+from ankita_agent.core.concealment import HIDDEN
 from ankita_agent.core.problems import Problem
 from ankita_agent.core.readings import (
     Misfit,
@@ -26,6 +27,8 @@ SHELL_WORDS: Final = frozenset({"|", "||", "&&", ";", "&", ">", ">>", "<", "2>",
 _FOR_THE_SHELL: Final = re.compile(r"(?:~/)?[\w/.${}:=@%+-]*")
 _MOST_PAIRS: Final = 20
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_NAME_ALONE: Final = re.compile(r"[$A-Za-z0-9_.-]+")
+_BEFORE_A_VALUE: Final = re.compile(r"(?:export )?[A-Za-z0-9_.-]+(?=[\s=:])")
 _OURS: Final = re.compile(r"ANKITA_|(?:NOTIFY_SOCKET$|WATCHDOG_|LISTEN_)")
 
 
@@ -73,7 +76,8 @@ def _as_pairs(node: Node, key: str) -> str:
     """The advice to write a list of NAME=value as a mapping."""
     items = node.items if isinstance(node, Sequence) else (node,)
     texts = [item.text for item in items if isinstance(item, Scalar) and "=" in item.text]
-    pairs = [f"{name.strip()}: {as_value(value)}" for name, _, value in (text.partition("=") for text in texts)]
+    names = [text.partition("=")[0].strip() for text in texts]
+    pairs = [f"{name}: {HIDDEN}" for name in names if _VARIABLE.fullmatch(name)]  # the values may be secrets
     if not pairs or len(pairs) > _MOST_PAIRS:
         return f"write names with values, as in `{key}: {{NAME: value}}`"
     in_place = "" if isinstance(node, Scalar) or node.flow else " in place of the list"
@@ -82,15 +86,22 @@ def _as_pairs(node: Node, key: str) -> str:
 
 def _refuse_variable(name: Scalar) -> None:
     if not _VARIABLE.fullmatch(name.text):
-        fitting = re.sub(r"[^A-Za-z0-9_]", "_", name.text) if name.text.isascii() else ""
+        written = name.text if _NAME_ALONE.fullmatch(name.text) else ""
+        fitting = re.sub(r"[^A-Za-z0-9_]", "_", written)
         hint = f", as in `{fitting}:`" if _VARIABLE.fullmatch(fitting) else ""
         raise misfit(
             name,
-            f"{shown(name.text)} is not the name of a variable",
+            f"{shown(written or _named(name.text))} is not the name of a variable",
             f"write letters, digits and _, not beginning with a digit{hint}",
         )
     if _OURS.match(name.text):
         raise misfit(name, f"{shown(name.text)} is set or taken out by the agent for every run", "choose another name")
+
+
+def _named(text: str) -> str:
+    """What may be shown of `NAME=value` where a name was due: the value may be a secret."""
+    match = _BEFORE_A_VALUE.match(text)
+    return f"{match[0] if match else ''}{HIDDEN}"
 
 
 def _variable_value(name: str, value: Node) -> str:

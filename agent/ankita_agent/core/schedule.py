@@ -117,6 +117,8 @@ class Timetable:
 
     def next_after(self, after: Instant) -> Instant | None:
         """The first slot later than `after`; None when there is none."""
+        if after >= LATEST:
+            return None
         after = Instant(max(after, EARLIEST - 1))
         match self.schedule.rule:
             case CronFields() as fields:
@@ -131,6 +133,8 @@ class Timetable:
 
     def latest_until(self, until: Instant) -> Instant | None:
         """The last slot not later than `until`; None when there is none."""
+        if until < EARLIEST:
+            return None
         until = Instant(min(until, LATEST - 1))
         match self.schedule.rule:
             case CronFields() as fields:

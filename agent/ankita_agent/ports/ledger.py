@@ -54,6 +54,10 @@ class LedgerReader(Protocol):
         """The row of a manual request, or None while nobody has taken it up."""
         ...
 
+    def accounted_in_boot(self, boot: str) -> set[str]:
+        """The `@reboot` routines that have their row for a boot."""
+        ...
+
     def row(self, fire: int) -> HistoryRow | None:
         """One row by its number."""
         ...
@@ -66,12 +70,17 @@ class LedgerReader(Protocol):
 class Ledger(LedgerReader, Protocol):
     """What the owner alone may do. One per process; used by one thread."""
 
-    def begin_term(self, floor: int, token: str, process: ProcessId, now: Instant) -> int:
+    def newest_number(self) -> int:
+        """The highest number that a row was ever given, be that row gone or not; 0 before the first."""
+        ...
+
+    def begin_term(self, floor: int, token: str, process: ProcessId, now: Instant, fired: int = 0) -> int:
         """Start an ownership and return its term: one more than the newest in the ledger and than `floor`.
 
         Durable on return. From then on claims of every earlier term are refused. When `floor` is above the
-        ledger's newest term, rows were lost: fire numbers go on from the new term times a million, so that
-        none is ever given twice (commands use them as idempotency keys).
+        ledger's newest term, or `fired` above its newest number, rows were lost: fire numbers go on from the new
+        term times a million, or from `fired` where that is higher, so that none is ever given twice (commands
+        use them as idempotency keys).
         """
         ...
 

@@ -14,7 +14,8 @@ class Launch:
 
     `argv` is executed as it stands, found through the PATH of `environment`; `directory` must exist; output
     and errors are appended to the open descriptor `output`; the descriptors `keep` are inherited at the same
-    numbers, every other is closed. stdin is /dev/null.
+    numbers, every other is closed; a lock that is held through one (flock(2)) marks all that inherited it. stdin is
+    /dev/null.
     """
 
     argv: tuple[str, ...]
@@ -46,15 +47,29 @@ class Observed(StrEnum):
     UNKNOWN = "unknown"  # another PID namespace, unreadable /proc, unparseable facts
 
 
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """A process that keeps a lock held, because it has the very open file through which the lock was taken.
+
+    `group` is its process group and `name` its command, for people. `taker` is the pid of who took the lock, 0
+    when that cannot be told any more: an agent, of which the holder inherited it.
+    """
+
+    process: ProcessId
+    group: int
+    name: str
+    taker: int
+
+
 class Processes(Protocol):
     """Processes of this machine, as far as this agent may touch them.
 
     Promise: `start` gives the process a session and process group of its own, and every descendant that loses
     its parent is adopted by this agent where the kernel can (subreaper, prctl(2)) and so seen by `reap` and
     `family`. Limit: a descendant that makes its own session and is adopted by another subreaper escapes, and
-    so does one that makes its own session, loses its parent and has wiped its environment before anybody
-    looked; under a service manager its control group still holds it. This process must start no other
-    children that outlive the call that starts them: `reap` would take their status.
+    so does one that makes its own session, loses its parent, has wiped its environment and closed every lock
+    that it inherited before anybody looked; under a service manager its control group still holds it. This
+    process must start no other children that outlive the call that starts them: `reap` would take their status.
     """
 
     def this_process(self) -> ProcessId:
@@ -105,6 +120,26 @@ class Processes(Protocol):
     def signal_family(self, leader: ProcessId, signal: int) -> None:
         """Signal every process of `family`, each once: the leader's process group in one step, which no fork
         can slip through, and every other by a descriptor that cannot mean another process.
+        """
+        ...
+
+    def holders(self, lock: int) -> list[Holder]:
+        """Who, other than us, keeps the exclusive flock(2) held on the file that this descriptor is open on.
+
+        The descriptor need not hold the lock. Looks at every process, so ask only when it matters. Limit: Linux
+        only, and processes of other users and PID namespaces are not seen; empty does not mean that it is free.
+        """
+        ...
+
+    def signal_one(self, process: ProcessId, signal: int) -> None:
+        """Signal one process and not its group, only while it is that very one; one that is gone is no error."""
+        ...
+
+    def allow_descriptors(self, count: int) -> bool:
+        """Whether this process may have that many descriptors open.
+
+        Its soft limit (RLIMIT_NOFILE, getrlimit(2)) is raised towards the hard one where it is too low, and only
+        then: attempts inherit it, and some programs do badly with a huge one.
         """
         ...
 

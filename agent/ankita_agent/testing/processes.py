@@ -14,10 +14,13 @@ from ankita_agent.core.descent import descendants, kin
 from ankita_agent.core.environment import FIRE_VARIABLE
 from ankita_agent.core.identity import Place, ProcessFacts, Unseen, Verdict, judge
 from ankita_agent.core.rows import ProcessId
-from ankita_agent.ports.processes import Ended, Launch, LaunchFailed, Observed
+from ankita_agent.ports.processes import Ended, Holder, Launch, LaunchFailed, Observed
 
 AGENT = 100
 """The pid of the agent on this machine."""
+
+OTHER_AGENT = 50
+"""The pid of an agent before it, which is dead."""
 
 _INIT = 1
 _CATCHABLE = frozenset(signal.valid_signals()) - {signal.SIGKILL, signal.SIGSTOP}
@@ -37,7 +40,8 @@ class _Process:
     facts: ProcessFacts
     program: Program
     mark: str | None
-    descriptors: list[int] = field(default_factory=list)
+    descriptors: list[int] = field(default_factory=list)  # its output, then the locks that it inherited
+    taker: int = OTHER_AGENT  # of those locks
     pending: list[int] = field(default_factory=list)
     ended: Ended | None = None
 
@@ -47,20 +51,22 @@ class FakeProcesses:
 
     A process inherits duplicates of the descriptors of its launch and closes them when it ends, so real locks
     and files behave as they do for real attempts. `programs` says how the program of that name behaves; one
-    that is not in it does what signals tell it. `sent` lists (pid, signal), in order.
+    that is not in it does what signals tell it. `sent` lists (pid, signal), in order; `descriptors` is how many the
+    agent may have open.
     """
 
     def __init__(self, programs: dict[str, Program] | None = None, *, reuse_pids: bool = False) -> None:
         self.programs = programs or {}
         self.sent: list[tuple[int, int]] = []
         self.launches: list[Launch] = []
+        self.descriptors = 1024
         self.place = Place("boot-1", 4026531836)
         self._reuse_pids = reuse_pids
         self._next_pid = AGENT + 1
         self._ticks = 1000
         self._table: dict[int, _Process] = {}
         self._leaders: dict[ProcessId, dict[int, int]] = {}
-        self._marks: dict[ProcessId, str | None] = {}
+        self._marks: dict[ProcessId, tuple[str | None, list[tuple[int, int]]]] = {}
         self._add(_Process(ProcessFacts(AGENT, "S", _INIT, AGENT, AGENT, self._ticks, AGENT), Program(), None))
 
     # -- what tests and simulations do to the machine
@@ -86,21 +92,35 @@ class FakeProcesses:
         group, session = (pid, pid) if new_session else (above.facts.group, above.facts.session)
         facts = ProcessFacts(pid, "S", parent, group, session, self._tick(), pid)
         inherited = [os.dup(descriptor) for descriptor in above.descriptors]
-        self._add(_Process(facts, program or above.program, above.mark, inherited))
+        self._add(_Process(facts, program or above.program, above.mark, inherited, above.taker))
         return pid
 
     def forget_mark(self, pid: int) -> None:
         """The process wipes its variables, as `env -i` does."""
         self._table[pid].mark = None
 
+    def close_locks(self, pid: int) -> None:
+        """The process closes every descriptor that it inherited, but its output."""
+        process = self._table[pid]
+        for descriptor in process.descriptors[1:]:
+            os.close(descriptor)
+        del process.descriptors[1:]
+
     def write(self, pid: int, content: bytes) -> None:
         """The process writes to its output."""
         os.write(self._table[pid].descriptors[0], content)
 
-    def stranger(self, program: Program | None = None) -> ProcessId:
-        """A process that another agent started: leader of a group of its own, and no child of ours."""
+    def stranger(
+        self, program: Program | None = None, inherits: Collection[int] = (), taker: int = OTHER_AGENT
+    ) -> ProcessId:
+        """A process that another agent started: leader of a group of its own, and no child of ours.
+
+        It inherits those descriptors: its output, then locks that the process `taker` took.
+        """
         pid = self._free_pid()
-        self._add(_Process(ProcessFacts(pid, "S", _INIT, pid, pid, self._tick(), pid), program or Program(), None))
+        facts = ProcessFacts(pid, "S", _INIT, pid, pid, self._tick(), pid)
+        inherited = [os.dup(descriptor) for descriptor in inherits]
+        self._add(_Process(facts, program or Program(), None, inherited, taker))
         return self._identity(pid)
 
     def lives(self, pid: int) -> bool:
@@ -141,7 +161,7 @@ class FakeProcesses:
         mark = launch.environment.get(FIRE_VARIABLE)
         inherited = [os.dup(descriptor) for descriptor in (launch.output, *launch.keep)]
         facts = ProcessFacts(pid, "S", AGENT, pid, pid, self._tick(), pid)
-        self._add(_Process(facts, program, mark, inherited))
+        self._add(_Process(facts, program, mark, inherited, AGENT))
         self.launches.append(launch)
         return pid
 
@@ -149,7 +169,8 @@ class FakeProcesses:
         """Who a child is that was started."""
         process = self._identity(pid)
         self._leaders[process] = {}
-        self._marks[process] = self._table[pid].mark
+        started = self._table[pid]
+        self._marks[process] = started.mark, _files(started.descriptors[1:])
         return process
 
     def reap(self) -> list[Ended]:
@@ -166,11 +187,9 @@ class FakeProcesses:
         everybody = {pid: process.facts for pid, process in self._table.items()}
         ours = {pid: everybody[pid] for pid in descendants((AGENT,), everybody)}
         marked = {pid for pid, ticks in self._leaders[leader].items() if pid in ours and ours[pid].ticks == ticks}
-        mark = self._marks[leader]
-        if mark is not None:
-            started = {each.pid for each in self._leaders if self._is(each)}
-            orphans = {pid for pid, facts in ours.items() if facts.parent == AGENT and pid not in started}
-            marked |= {pid for pid in orphans if self._table[pid].mark == mark}
+        started = {each.pid for each in self._leaders if self._is(each)}
+        orphans = {pid for pid, facts in ours.items() if facts.parent == AGENT and pid not in started}
+        marked |= {pid for pid in orphans if self._bears(self._table[pid], *self._marks[leader])}
         members = kin(leader.pid, leader.ticks, marked, ours)
         self._leaders[leader] = {pid: ours[pid].ticks for pid in members}
         return sorted(members)
@@ -217,7 +236,29 @@ class FakeProcesses:
                 self._send(pid, signal)
         return True
 
+    def holders(self, lock: int) -> list[Holder]:
+        """Who keeps the lock on that open file held."""
+        (file,) = _files([lock])
+        return [
+            Holder(self._identity(pid), process.facts.group, "program", process.taker)
+            for pid, process in self._table.items()
+            if file in _files(process.descriptors[1:])
+        ]
+
+    def signal_one(self, process: ProcessId, signal: int) -> None:
+        """Signal one process, only while it is that very one."""
+        if self._is(process):
+            self._send(process.pid, signal)
+
+    def allow_descriptors(self, count: int) -> bool:
+        """Whether the agent may have that many descriptors."""
+        return count <= self.descriptors
+
     # -- inside
+
+    def _bears(self, process: _Process, mark: str | None, locks: list[tuple[int, int]]) -> bool:
+        held = _files(process.descriptors[1:]) if process.taker == AGENT else []
+        return (mark is not None and process.mark == mark) or any(lock in held for lock in locks)
 
     def _send(self, pid: int, number: int) -> None:
         self.sent.append((pid, number))
@@ -246,3 +287,8 @@ class FakeProcesses:
             number for each in self._table.values() for number in (each.facts.pid, each.facts.group, each.facts.session)
         }
         return next(pid for pid in range(AGENT + 1, AGENT + 2 + len(used) * 3) if pid not in used)
+
+
+def _files(descriptors: Collection[int]) -> list[tuple[int, int]]:
+    """Which files those are open on."""
+    return [(status.st_dev, status.st_ino) for status in map(os.fstat, descriptors)]

@@ -36,6 +36,11 @@ here under its old number, so that a newer command reads an older ledger as it i
 
 NEWEST: Final = max(READING)
 
+LARGEST_LOG: Final = 4 * 1024 * 1024
+"""Bytes to which the log is cut back when it starts again, after one long reader has made it grow. It is about
+what SQLite lets it grow to by itself (1000 pages: https://www.sqlite.org/pragma.html#pragma_wal_autocheckpoint).
+"""
+
 PATIENCE: Final = Duration(2 * SECOND)
 """How long a call waits for another connection before it is LedgerUnavailable."""
 
@@ -118,6 +123,7 @@ def _made_ready(connection: sqlite3.Connection, path: str, migrations: Sequence[
         raise unavailable(path, Doing.OPENED, f"SQLite has no write-ahead log here, only {mode!r}")
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA fullfsync = ON")
+    connection.execute(f"PRAGMA journal_size_limit = {LARGEST_LOG}")
     migrate(connection, path, version, migrations)
     return SqliteLedger(connection, path, named_queries(READING[NEWEST]))
 

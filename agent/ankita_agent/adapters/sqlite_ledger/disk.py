@@ -30,13 +30,9 @@ def size_of(path: str) -> int | None:
     return facts.st_size
 
 
-def file_of(path: str) -> tuple[int, int] | None:
-    """Which file bears this name now (device and inode), None when none does. Says nothing about its content."""
-    try:
-        facts = os.lstat(path)
-    except FileNotFoundError:
-        return None
-    return facts.st_dev, facts.st_ino
+def files_of(path: str) -> dict[str, tuple[int, int] | None]:
+    """Which files (device and inode) bear the names of the database and its log now, None where none does."""
+    return {name: _file_of(name) for name in (path, f"{path}-wal")}
 
 
 def look(path: str) -> int | None:
@@ -68,8 +64,10 @@ def create_empty(path: str) -> None:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
 
 
-def set_aside(path: str, stamp: str) -> str:
+def set_aside(path: str, stamp: str) -> str | None:
     """Rename a damaged ledger, all its files, to `PATH.damaged-STAMP…`; return the new path. Deletes nothing.
+
+    None when there is no file of it any more.
 
     Every connection of this process to it must be closed, and the caller must own. The database goes first:
     were its log to go first and the rest to fail, what is left would open as a sound ledger that has
@@ -78,11 +76,11 @@ def set_aside(path: str, stamp: str) -> str:
     """
     with told(path, Doing.OPENED):
         aside = _free_name(f"{path}.damaged-{stamp}")
-        for suffix in ("", *COMPANIONS):
-            if os.path.lexists(path + suffix):
-                os.rename(path + suffix, aside + suffix)
+        there = [suffix for suffix in ("", *COMPANIONS) if os.path.lexists(path + suffix)]
+        for suffix in there:
+            os.rename(path + suffix, aside + suffix)
         sync_directory(path)
-    return aside
+    return aside if there else None
 
 
 def copies_before(path: str) -> dict[int, str]:
@@ -102,6 +100,14 @@ def sync_directory(path: str) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _file_of(name: str) -> tuple[int, int] | None:
+    try:
+        facts = os.lstat(name)
+    except FileNotFoundError:
+        return None
+    return facts.st_dev, facts.st_ino
 
 
 def _free_name(wanted: str) -> str:

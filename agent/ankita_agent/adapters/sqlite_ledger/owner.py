@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, replace
 from typing import Final
 
-from ankita_agent.adapters.sqlite_ledger.disk import file_of
+from ankita_agent.adapters.sqlite_ledger.disk import files_of
 from ankita_agent.adapters.sqlite_ledger.faults import Doing, damaged, fenced, told
 from ankita_agent.adapters.sqlite_ledger.queries import named_queries
 from ankita_agent.adapters.sqlite_ledger.reader import SqliteLedgerReader
@@ -43,20 +43,29 @@ class SqliteLedger(SqliteLedgerReader):
     def __init__(self, connection: sqlite3.Connection, path: str, reading: Mapping[str, str]) -> None:
         super().__init__(connection, path, reading)
         self._owning = named_queries("owning.sql")
-        self._file = file_of(path)
+        self._files = files_of(path)  # with the log: what reads a database in WAL mode has opened it
 
-    def begin_term(self, floor: int, token: str, process: ProcessId, now: Instant) -> int:
+    def newest_number(self) -> int:
+        """The highest number that a row was ever given, be that row gone or not; 0 before the first."""
+        with told(self._path, Doing.READ):
+            ((number,),) = self._do("newest_fire_number").fetchall()
+        return int(number)
+
+    def begin_term(self, floor: int, token: str, process: ProcessId, now: Instant, fired: int = 0) -> int:
         """Start an ownership and return its term: one more than the newest in the ledger and than `floor`.
 
-        A ledger whose newest term is below `floor` has lost rows: it is new, or a restored backup. Its fires
-        are numbered from term * FIRES_PER_TERM on, so that no number is ever given to two fires.
+        A ledger whose newest term is below `floor`, or whose newest number is below `fired`, has lost rows: it
+        is new, a restored backup, or its log was removed. Its fires are numbered from term * FIRES_PER_TERM on,
+        and above `fired`, so that no number is ever given to two fires.
         """
         with self._transaction():
             newest = self._newest_term_number() or 0
             term = max(newest, floor) + 1
             self._do("begin_term", term=term, token=token, now=now, **asdict(process))
-            if newest < floor:
-                self._skip_fire_numbers(term * FIRES_PER_TERM)
+            used = self.newest_number()
+            if newest < floor or used < fired:
+                self._do("forget_fire_number")
+                self._do("put_fire_number", number=max(used, fired, term * FIRES_PER_TERM))
         return term
 
     def end_term(self, term: int, now: Instant) -> None:
@@ -149,9 +158,14 @@ class SqliteLedger(SqliteLedgerReader):
         return None if newest is None else newest.term
 
     def _check_file(self) -> None:
-        """SQLite goes on with a file that was removed or replaced, and what it writes there is lost to everybody."""
-        if file_of(self._path) != self._file:
-            raise damaged(self._path, "it was removed or replaced while this agent had it open")
+        """SQLite goes on with files that were removed or replaced, and what it writes there is lost to everybody.
+
+        The log counts as much as the database: it alone holds the newest rows, and is there for as long as a
+        connection is (https://www.sqlite.org/wal.html#the_wal_file).
+        """
+        for (name, now), before in zip(files_of(self._path).items(), self._files.values(), strict=True):
+            if now != before:
+                raise damaged(self._path, f"{name} was removed or replaced while this agent had it open")
 
     def _check_term(self, term: int) -> None:
         newest = self._newest_term_number()
@@ -218,11 +232,6 @@ class SqliteLedger(SqliteLedgerReader):
             first = last = last if last == entry.until else first
             left = 1
         return replace(entry, slot=first, until=last, count=left)
-
-    def _skip_fire_numbers(self, floor: int) -> None:
-        ((used,),) = self._do("newest_fire_number").fetchall()
-        self._do("forget_fire_number")
-        self._do("put_fire_number", number=max(used, floor))
 
     def _do(self, query: str, **values: object) -> sqlite3.Cursor:
         return self._connection.execute(self._owning[query], values)

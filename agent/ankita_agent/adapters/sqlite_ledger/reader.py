@@ -68,6 +68,10 @@ class SqliteLedgerReader:
         found = self._ask("row_of_request", request=request)
         return history_row(found[0]) if found else None
 
+    def accounted_in_boot(self, boot: str) -> set[str]:
+        """The `@reboot` routines that have their row for a boot."""
+        return {str(routine) for (routine,) in self._ask("accounted_in_boot", boot=boot)}
+
     def row(self, fire: int) -> HistoryRow | None:
         """One row by its number."""
         found = self._ask("row", fire=fire)
@@ -90,8 +94,9 @@ class SqliteLedgerReader:
         try:
             yield
         finally:
-            with told(self._path, Doing.READ):
-                self._connection.execute("ROLLBACK")
+            if self._connection.in_transaction:  # an I/O error has ended it already
+                with told(self._path, Doing.READ):
+                    self._connection.execute("ROLLBACK")
 
 
 def _summary(

@@ -20,6 +20,9 @@ FROM history JOIN terms USING (term)
 WHERE outcome IS NULL
 ORDER BY id;
 
+-- name: accounted_in_boot
+SELECT routine FROM history WHERE boot = :boot;
+
 -- name: standings
 -- Each routine's last success and the slots since then that had none.
 SELECT routines.routine, success.ended_at, success.slot,
