@@ -110,6 +110,4 @@ def _request(name: str, content: bytes) -> Request:
     if not _ID.fullmatch(name):
         raise Garbage("no id")
     document = parse(content, _LIMIT)
-    return Request(
-        name, document.text("routine"), document.instant("asked_at"), Trigger.MANUAL, document.text("owner")
-    )
+    return Request(name, document.text("routine"), document.instant("asked_at"), Trigger.MANUAL, document.text("owner"))

@@ -57,9 +57,7 @@ def _summaries(outlook: Outlook) -> tuple[list[RoutineSummary], str | None]:
         return [], str(fault)
 
 
-def _document(
-    outlook: Outlook, user: ThisUser, summaries: list[RoutineSummary], problem: str | None
-) -> Document:
+def _document(outlook: Outlook, user: ThisUser, summaries: list[RoutineSummary], problem: str | None) -> Document:
     seen = NOBODY
     if outlook.state is not None:
         seen = look(outlook.files, outlook.state, look_at_processes(), outlook.clock.awake())
