@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from ankita_agent.adapters.attempt_outputs import LIMIT, AttemptOutputs
+from ankita_agent.adapters.linux_wakeups import LinuxWakeups
 from ankita_agent.adapters.posix_env_files import PosixEnvFiles
 from ankita_agent.adapters.posix_files import PosixFiles
 from ankita_agent.adapters.posix_processes import PosixProcesses
@@ -320,10 +321,12 @@ def test_an_attempt_has_default_signals_an_empty_mask_its_own_session_and_the_gi
     signal.signal(signal.SIGUSR1, lambda number, frame: None)
     signal.signal(signal.SIGUSR2, signal.SIG_IGN)  # as a careless parent of the agent may leave it
     signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTERM,))
+    wakeups = LinuxWakeups(())  # as every agent makes it before it starts anything
     try:
         rig.shell("cat /proc/self/status; cut -d' ' -f5,6 /proc/self/stat; echo $$")
         rig.end()
     finally:
+        wakeups.close()
         signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGTERM,))
         signal.signal(signal.SIGUSR1, signal.SIG_DFL)
         signal.signal(signal.SIGUSR2, signal.SIG_DFL)

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from ankita_agent.adapters.posix_files import PosixFiles
 from ankita_agent.app.requests import Request
-from ankita_agent.core.instants import DAY, HOUR, MINUTE, SECOND, Duration
+from ankita_agent.core.instants import DAY, HOUR, MILLISECOND, MINUTE, SECOND, Duration
 from ankita_agent.core.outcomes import Trigger
 from tests.simulation import Machine, machine
 
@@ -87,6 +88,19 @@ def test_a_year_forward_fires_nothing_until_it_has_stood_and_is_one_row(ten: Mac
     assert ten.ends() == []
     ten.live(Duration(2 * MINUTE))
     assert ten.ends()[0].startswith("missed clock x525")
+
+
+def test_an_edit_while_the_clock_is_doubted_waits_for_it_without_a_busy_loop(ten: Machine) -> None:
+    ten.clock.step(365 * DAY)
+    ten.work()
+    ten.save("routines: {r: {schedule: every 7m, run: work}}")
+    passes = 0
+    while passes < 100 and not any("changed: r" in line for line in ten.lines):
+        assert ten.shift is not None
+        ten.clock.pass_time(Duration(max(ten.shift.longest_wait(), MILLISECOND)))
+        ten.work()
+        passes += 1
+    assert 10 < passes < 60, "it waits half a minute at a time, for ten minutes"
 
 
 def test_a_year_forward_that_is_taken_back_leaves_no_row_and_loses_none(ten: Machine) -> None:
@@ -339,3 +353,18 @@ def test_a_reboot_routine_that_ran_is_not_told_as_missed_by_the_next_owner(tmp_p
         found.live(Duration(MINUTE))
         assert found.ends() == ["succeeded"]
         assert not any("missed" in line for line in found.lines)
+
+
+def test_who_holds_a_routine_up_from_outside_is_named_until_it_lets_go(ten: Machine) -> None:
+    files = PosixFiles()
+    lock = files.open_file(files.open_directory(str(ten.path / "run")), "r.lock")
+    assert files.try_lock(lock)
+    ten.live(Duration(20 * MINUTE))
+    assert ten.ends() == ["skipped overlap x2"]
+    assert [line for line in ten.lines if "r is held up by" in line] == [
+        "degraded: r is held up by a process that cannot be seen"
+    ]
+    files.close(lock)
+    ten.live(Duration(10 * MINUTE))
+    assert ten.ends()[-1] == "succeeded"
+    assert "well again: held" in ten.lines

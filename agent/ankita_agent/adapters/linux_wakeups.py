@@ -11,7 +11,6 @@ from types import FrameType
 
 from inotify_simple import INotify, flags
 
-from ankita_agent.adapters.inherited_signals import undo_inherited_signals
 from ankita_agent.core.instants import SECOND, Duration
 from ankita_agent.ports.wakeups import Happened
 
@@ -33,6 +32,18 @@ def _note(number: int, frame: FrameType | None) -> None:
 
 def _ignored_on_purpose(number: int) -> bool:
     return number == signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN
+
+
+def _undo_inherited() -> None:
+    """Let every signal through, and put those that are ignored back to their defaults; handlers stay.
+
+    A blocked one that waits is delivered at once, so handlers must be in place before. Attempts inherit both
+    (execve(2)), but for the two that the interpreter ignores and subprocess restores.
+    """
+    for number in signal.valid_signals() - {signal.SIGPIPE, signal.SIGXFSZ}:
+        if signal.getsignal(number) is signal.SIG_IGN and not _ignored_on_purpose(number):
+            signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
 class _Alarm:
@@ -59,7 +70,7 @@ class LinuxWakeups:
 
     Construct it in the main thread and before anything that a signal must not interrupt: from then on the
     signals given are events, except a hang-up that this process was started to ignore, as by nohup(1). What it
-    was started to block or to ignore otherwise is undone, so that a standby can be told to stop as well.
+    was started to block, or to ignore otherwise, is undone: a standby can be told to stop, and no attempt inherits it.
     """
 
     def __init__(self, signals: Sequence[int]) -> None:
@@ -69,7 +80,7 @@ class LinuxWakeups:
         heeded = [number for number in (*signals, signal.SIGCHLD) if not _ignored_on_purpose(number)]
         self._previous = {number: signal.signal(number, _note) for number in heeded}
         self._previous_wakeup = signal.set_wakeup_fd(self._writer.fileno(), warn_on_full_buffer=False)
-        undo_inherited_signals()
+        _undo_inherited()
         self._poke_reader, self._poke_writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self._epoll = select.epoll()
         self._epoll.register(self._reader, select.EPOLLIN)

@@ -26,7 +26,6 @@ import sys
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from ankita_agent.adapters.inherited_signals import undo_inherited_signals
 from ankita_agent.adapters.launch_faults import explain
 from ankita_agent.core.descent import descendants, kin
 from ankita_agent.core.environment import FIRE_VARIABLE
@@ -69,9 +68,9 @@ class _Leader:
 class PosixProcesses:
     """ports.processes.Processes over vfork, setsid(2), /proc or sysctl, pidfds and a subreaper.
 
-    The first start makes this process a subreaper, empties its signal mask and puts signals that it inherited
-    as ignored back to their defaults, because a child would inherit both; SIGHUP excepted, which nohup(1)
-    ignores on purpose. Handlers that are in place stay. `umask` is what attempts get, whatever the agent's is.
+    The first start makes this process a subreaper. A child inherits which signals are blocked and ignored here
+    (execve(2)): whoever waits for signals has undone what this process was started with. `umask` is what attempts
+    get, whatever the agent's is.
     """
 
     def __init__(self, umask: int) -> None:
@@ -92,7 +91,6 @@ class PosixProcesses:
         if self._adopts is None:
             self._nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
             self._adopts = self._table.adopt_orphans()
-            undo_inherited_signals()
         try:
             child = subprocess.Popen(
                 launch.argv,

@@ -52,7 +52,8 @@ class RoutineFile:
     """
 
     def __init__(self, path: str, largest: int, private_group: Callable[[int], bool] | None = None) -> None:
-        self._path = os.path.join(os.getcwd(), path)  # not normalised: `..` after a link is for the walk
+        # not normalised: `..` after a link is for the walk
+        self._path = path if path.startswith("/") else os.path.join(os.getcwd(), path)
         self._largest = largest
         self._private_group = private_group or is_private_group
 

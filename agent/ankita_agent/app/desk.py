@@ -87,6 +87,7 @@ class Desk:
         self.dues = Dues()
         self.reboots: set[str] = set()
         self.reruns: list[Request] = []
+        self.held: dict[str, str] = {}
         self.last_success: dict[str, Instant] = {}
         self._slots: dict[int, Instant] = {}
 
@@ -94,6 +95,7 @@ class Desk:
         """Make these the routines in force, with their marks as the ledger has them."""
         self._plans, self._concurrency = plans, concurrency
         self.reboots &= plans.keys()
+        self.held = {name: words for name, words in self.held.items() if name in plans}
         self.dues.put(plans.values(), marks)
 
     def ended(self, routine: str, end: End) -> None:
@@ -180,9 +182,18 @@ class Desk:
             batch.hindrance = f"{fault.what}: {fault.fact}"
             return replace(standing, room=False)
         if reservation is None:
+            self._note_holders(plan.name)
             return replace(standing, blocked=True)
+        self.held.pop(plan.name, None)
         batch.order(claim, plan, reservation, missed)
         return None
+
+    def _note_holders(self, routine: str) -> None:
+        """Find, once, who keeps a routine of which nothing runs here from starting: it looks at every process."""
+        if routine in self._runner.running() or routine in self.held:
+            return
+        holders = ", ".join(f"pid {each.process.pid} ({each.name})" for each in self._runner.holders(routine))
+        self.held[routine] = f"{routine} is held up by {holders or 'a process that cannot be seen'}"
 
     def _revisit(self, batch: Batch, settling: bool) -> frozenset[Wait]:
         waits = set()

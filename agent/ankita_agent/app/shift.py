@@ -316,8 +316,11 @@ class Shift:
             self._ledger_failed(fault)
 
     def _reload_if_due(self) -> None:
-        reading, held = self._timekeeper.reading, self._timekeeper.held is not None
-        if self._reload_at is None or reading.awake < self._reload_at or held:  # a wrong clock would move the marks
+        reading, held = self._timekeeper.reading, self._timekeeper.held
+        if self._reload_at is None or reading.awake < self._reload_at:
+            return
+        if held is not None:  # a clock that may be wrong must not move marks
+            self._reload_at = Monotonic(reading.awake + held)
             return
         self._read_at = reading.awake
         self._reload_at = self._changed_at = None
@@ -365,4 +368,8 @@ class Shift:
             self._reporter.degrade("stuck", f"SIGKILL did not end: {', '.join(stuck)}")
         else:
             self._reporter.mend("stuck")
+        if self._desk.held:
+            self._reporter.degrade("held", "; ".join(self._desk.held.values()))
+        else:
+            self._reporter.mend("held")
         self._reporter.publish(self._desk.dues, self._timekeeper.woke_at, self.status())

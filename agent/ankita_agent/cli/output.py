@@ -65,7 +65,7 @@ def coloured(word: str, width: int = 0) -> str:
 
 
 def _cut(line: str) -> str:
-    if not sys.stdout.isatty():
+    if sys.stdout is None or not sys.stdout.isatty():
         return line
     width = max(20, shutil.get_terminal_size().columns)
     return line if len(line) <= width else line[: width - 1] + "…"

@@ -2,8 +2,9 @@
 
 Three marks make a process kin of a leader: its session, its process group, its descent. A daemon sheds all
 three: it makes its own session and loses its parent. Two things are left then: an orphan of an attempt is
-adopted by the agent and by nobody else, and it still carries the variables that the attempt was given (or was
-seen as kin before). tests/unit/test_descent.py holds the cases.
+adopted by the agent and by nobody else, and it still carries the variables that the attempt was given, or has
+the open file through which its lock was taken (or was seen as kin before). tests/unit/test_descent.py holds the
+cases.
 
 A number proves nothing by itself: only descendants of the agent are ever kin, and a leader whose pid is
 another process's by now has neither session nor group left (the kernel gives a pid out again only when no

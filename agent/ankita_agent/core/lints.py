@@ -149,10 +149,11 @@ def _shell_words(run: Sequence) -> Iterator[Problem]:
 def _unexpanded(env: Mapping) -> Iterator[Problem]:
     for name, value in env.pairs:
         if isinstance(value, Scalar) and (_VARIABLE.search(value.text) or value.text.startswith("~/")):
+            what = "begins with ~/, which" if value.text.startswith("~/") else "holds a variable, which"
             yield _warning(
                 value.line,
                 value.column,
-                f"{shown(name.text)} is the text {shown(value.text)}: nothing is expanded in 'env'",
+                f"{shown(name.text)} {what} stays as it is: nothing is expanded in 'env'",
                 "write the whole value, or set the variable in the command itself",
             )
 

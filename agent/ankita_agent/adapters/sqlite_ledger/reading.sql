@@ -21,7 +21,8 @@ WHERE outcome IS NULL
 ORDER BY id;
 
 -- name: accounted_in_boot
-SELECT routine FROM history WHERE boot = :boot;
+SELECT routine FROM routines
+WHERE EXISTS (SELECT 1 FROM history WHERE history.routine = routines.routine AND boot = :boot);
 
 -- name: standings
 -- Each routine's last success and the slots since then that had none.
