@@ -137,7 +137,7 @@ def test_closing_the_terminal_is_like_ctrl_c(place: Place) -> None:
 def test_ctrl_c_in_a_terminal_reaches_the_agent_and_not_its_runs(place: Place) -> None:
     place.write(every_second("long", run="exec sleep 2"))
     terminal = Terminal(place)
-    place.until_row("long", None)
+    until(lambda: any(row.started_at for row in place.rows("long")))
     os.write(terminal.master, b"\x03")
     assert terminal.agent.ended() == 0
     assert place.rows("long")[0].outcome is Outcome.SUCCEEDED

@@ -449,7 +449,7 @@ def test_an_agent_without_descriptors_is_degraded_and_never_dead(place: Place, l
     settings = "settle: 1s, stop_drain: 1s, concurrency: 50"
     place.write(every_second(*names, run="exec sleep 1.5; (sleep 1 &)", settings=settings))
     agent = place.start(before=("sh", "-c", f'ulimit -n {limit}; exec "$@"', "sh"))
-    agent.says("Too many open files")
+    agent.says("open files")
     count = len(place.rows())
     until(lambda: len(place.rows()) > count + 60)
     assert place.command("status").code == 1

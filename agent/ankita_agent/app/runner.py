@@ -37,7 +37,7 @@ KILL_AGAIN: Final = Duration(5 * SECOND)
 ADOPTED_KILL_AFTER: Final = Duration(10 * SECOND)
 """`kill_after` of an attempt whose routine's word for it died with its agent."""
 
-DESCRIPTORS_OF_THE_AGENT: Final = 64
+DESCRIPTORS_OF_THE_AGENT: Final = 32
 """Open files that the agent itself may need, starting an attempt included; each attempt keeps two more, for good
 measure counted as three.
 """

@@ -13,8 +13,9 @@ from ankita_agent import __version__
 from ankita_agent.cli.output import (
     CannotPrint,
     end_quietly,
+    flush_or_forget,
     occupy_standard_descriptors,
-    say,
+    say_if_possible,
     tell_output_from_input,
 )
 from ankita_agent.core.errors import AnkitaError, CannotWriteState
@@ -102,7 +103,9 @@ def main() -> None:
     """Run the command line and exit with its status."""
     occupy_standard_descriptors()
     tell_output_from_input()
-    sys.exit(run_command(sys.argv[1:]))
+    code = run_command(sys.argv[1:])
+    flush_or_forget()
+    sys.exit(code)
 
 
 def run_command(arguments: list[str]) -> int:
@@ -112,13 +115,12 @@ def run_command(arguments: list[str]) -> int:
         if sys.stdout is not None:
             sys.stdout.flush()
     except click.ClickException as fault:
-        if sys.stderr is not None:
-            fault.show()
+        _show(fault)
         return 2
     except click.Abort:
         return 130
     except AnkitaError as fault:
-        say(f"ankita-agent: {fault}", err=True)
+        say_if_possible(f"ankita-agent: {fault}")
         return fault.exit_code
     except (BrokenPipeError, SystemExit):  # click ends so itself when the reader of a pipe went away
         end_quietly()
@@ -132,12 +134,18 @@ def run_command(arguments: list[str]) -> int:
     return result if isinstance(result, int) else 0
 
 
-def _unwritten(error: CannotPrint) -> int:
-    """What was to be printed could not be: a full disk behind a redirection, a terminal that went away."""
+def _show(fault: click.ClickException) -> None:
+    if sys.stderr is None:  # closed from the start; click would take stdout instead
+        return
     try:
-        click.echo(f"ankita-agent: cannot write the output: {error.strerror or error}", err=True)
+        fault.show()
     except OSError:
         pass
+
+
+def _unwritten(error: CannotPrint) -> int:
+    """What was to be printed could not be: a full disk behind a redirection, a terminal that went away."""
+    say_if_possible(f"ankita-agent: cannot write the output: {error.strerror or error}")
     end_quietly()
     return 1
 
@@ -146,18 +154,17 @@ def _unread(error: OSError) -> int:
     """A file or the system refused what no command expects to be refused."""
     name = repr(os.fsdecode(error.filename)) if isinstance(error.filename, str | bytes) else "a file"
     fact = error.strerror or str(error)
-    say(f"ankita-agent: cannot read {name}: {fact}\n  nothing that the ledger holds is lost", err=True)
+    say_if_possible(f"ankita-agent: cannot read {name}: {fact}\n  nothing that the ledger holds is lost")
     return CannotWriteState.exit_code
 
 
 def _our_fault(fault: Exception) -> int:
     place = traceback.extract_tb(fault.__traceback__)[-1]
-    click.echo(
+    say_if_possible(
         f"ankita-agent: a fault of ankita-agent itself: {type(fault).__name__}: {fault}\n"
         f"  observed in {os.path.basename(place.filename)}:{place.lineno}, version {__version__}\n"
         "  nothing that the ledger holds is lost\n"
-        "  see all of it by setting ANKITA_DEBUG=1, and please report it",
-        err=True,
+        "  see all of it by setting ANKITA_DEBUG=1, and please report it"
     )
     if os.environ.get("ANKITA_DEBUG"):
         traceback.print_exception(fault)

@@ -152,17 +152,17 @@ class Teller:
     def __init__(self, *, stamped: bool) -> None:
         on_terminal = sys.stderr is not None and sys.stderr.isatty()
         self._form = "" if not stamped else "%H:%M:%S " if on_terminal else "%Y-%m-%d %H:%M:%S "
-        self._waiting: deque[str] = deque(maxlen=_LINES_KEPT)
+        self._waiting: deque[bytes] = deque(maxlen=_LINES_KEPT)
 
     def __call__(self, line: str) -> None:
         """Tell a line."""
         # time.time(), not strftime's own clock: that one ticks late and would show a second before the slot's
         stamp = time.strftime(self._form, time.localtime(time.time()))
-        self._waiting.append(f"{stamp}{printable(line, newlines=True)}\n")
+        self._waiting.append(f"{stamp}{printable(line, newlines=True)}\n".encode(errors="backslashreplace"))
         try:
+            # past the buffer: what a closed pipe did not take would fail once more when the interpreter ends
             while self._waiting and _takes_more(sys.stderr.fileno()):
-                sys.stderr.write(self._waiting.popleft())
-                sys.stderr.flush()
+                os.write(sys.stderr.fileno(), self._waiting.popleft())
         except (AttributeError, OSError, ValueError):  # closed, from the start or by now
             self._waiting.clear()
 
@@ -182,6 +182,24 @@ def printable(text: str, *, newlines: bool = False) -> str:
         letter if letter.isprintable() or (newlines and letter == "\n") else letter.encode("unicode_escape").decode()
         for letter in text
     )
+
+
+def say_if_possible(text: str) -> None:
+    """Tell a fault on stderr, which may be the very thing that is at fault."""
+    try:
+        say(text, err=True)
+    except OSError:
+        pass
+
+
+def flush_or_forget() -> None:
+    """Write what is still buffered; what cannot be written any more must not change how we end."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None:
+                stream.flush()
+        except (OSError, ValueError):
+            end_quietly()
 
 
 def end_quietly() -> None:
