@@ -332,7 +332,9 @@ def test_an_attempt_has_default_signals_an_empty_mask_its_own_session_and_the_gi
         signal.signal(signal.SIGUSR2, signal.SIG_DFL)
     said = rig.output().decode().splitlines()
     facts = dict(line.split(":", 1) for line in said[:-2])
-    assert int(facts["SigBlk"], 16) == int(facts["SigIgn"], 16) == int(facts["SigCgt"], 16) == 0
+    # those that are not valid belong to the C library, whose posix_spawn(3) leaves them ignored in what make starts
+    ours = sum(1 << (number - 1) for number in signal.valid_signals())
+    assert [int(facts[kind], 16) & ours for kind in ("SigBlk", "SigIgn", "SigCgt")] == [0, 0, 0]
     assert facts["Umask"].strip() == "0022"
     leader = said[-1]
     assert said[-2] == f"{leader} {leader}"
