@@ -50,10 +50,6 @@ class NoWait:
     def forget(self, name: str) -> None:
         """Forgotten."""
 
-    def watch_process(self, pid: int) -> bool:
-        """Watched."""
-        return True
-
     def wait(self, at_most: Duration) -> Happened:
         """Nothing happens."""
         return Happened()
@@ -83,10 +79,6 @@ class KnownFiles(PosixFiles):
     def open_file(self, directory: Descriptor, name: str) -> Descriptor:
         """Open a file."""
         return self._known(super().open_file(directory, name))
-
-    def create_file(self, directory: Descriptor, name: str, content: bytes) -> Descriptor:
-        """Make a file."""
-        return self._known(super().create_file(directory, name, content))
 
     def raised(self, descriptor: Descriptor, lowest: int) -> Descriptor:
         """The same at another number."""

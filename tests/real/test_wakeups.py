@@ -103,15 +103,6 @@ def test_a_directory_that_goes_and_comes_back_can_be_watched_again(wakeups: Linu
     assert "config" in wakeups.wait(LONG).changed
 
 
-def test_the_end_of_a_process_that_is_watched_ends_the_wait(wakeups: LinuxWakeups) -> None:
-    child = subprocess.Popen(["cat"], stdin=subprocess.PIPE)
-    assert wakeups.watch_process(child.pid)
-    assert wakeups.wait(SHORT) == NOTHING
-    child.communicate()
-    wakeups.wait(LONG)
-    assert not wakeups.watch_process(2**22 + 1), "there is no such process"
-
-
 def test_closing_puts_the_signal_handlers_back() -> None:
     before, descriptors = signal.getsignal(signal.SIGUSR1), len(os.listdir("/proc/self/fd"))
     made = LinuxWakeups((signal.SIGUSR1,))

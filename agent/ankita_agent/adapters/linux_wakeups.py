@@ -1,4 +1,4 @@
-"""The loop's one wait on Linux: epoll over signals, inotify, pidfds and a pipe."""
+"""The loop's one wait on Linux: epoll over signals, inotify, a timer and a pipe."""
 
 import ctypes
 import os
@@ -66,7 +66,7 @@ class _Alarm:
 
 
 class LinuxWakeups:
-    """ports.wakeups.Wakeups over epoll(7), inotify(7), pidfd_open(2) and signal.set_wakeup_fd.
+    """ports.wakeups.Wakeups over epoll(7), inotify(7), timerfd_create(2) and signal.set_wakeup_fd.
 
     Construct it in the main thread and before anything that a signal must not interrupt: from then on the
     signals given are events, except a hang-up that this process was started to ignore, as by nohup(1). What it
@@ -89,7 +89,6 @@ class LinuxWakeups:
         self._epoll.register(self._alarm.descriptor, select.EPOLLIN)
         self._inotify: INotify | None = None
         self._watches: dict[int, str] = {}
-        self._processes: set[int] = set()
 
     def watch(self, name: str, directory: str) -> bool:
         """Report changes in `directory` under `name`."""
@@ -113,25 +112,12 @@ class LinuxWakeups:
             except OSError:  # the directory went, and its watch with it
                 pass
 
-    def watch_process(self, pid: int) -> bool:
-        """End the wait when that process ends."""
-        try:
-            descriptor = os.pidfd_open(pid)
-        except OSError:
-            return False
-        self._epoll.register(descriptor, select.EPOLLIN)
-        self._processes.add(descriptor)
-        return True
-
     def wait(self, at_most: Duration) -> Happened:
         """Wait until something happens, at most this long."""
         self._alarm.set(at_most)
         ready = {descriptor for descriptor, _ in self._epoll.poll()}
         numbers = self._signals() if self._reader.fileno() in ready else b""
         poked = self._poke_reader in ready and bool(_drained(self._poke_reader))
-        for descriptor in ready & self._processes:
-            self._processes.discard(descriptor)
-            os.close(descriptor)  # leaves the epoll set with it
         return Happened(
             signals=tuple(dict.fromkeys(number for number in numbers if number != signal.SIGCHLD)),
             child=signal.SIGCHLD in numbers,
@@ -156,9 +142,8 @@ class LinuxWakeups:
         signal.set_wakeup_fd(self._previous_wakeup)
         for number, handler in self._previous.items():
             signal.signal(number, handler)
-        for descriptor in (*self._processes, self._poke_reader, self._poke_writer, self._alarm.descriptor):
+        for descriptor in (self._poke_reader, self._poke_writer, self._alarm.descriptor):
             os.close(descriptor)
-        self._processes.clear()
         if self._inotify is not None:
             self._inotify.close()
         self._epoll.close()

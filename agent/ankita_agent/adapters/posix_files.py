@@ -36,17 +36,6 @@ class PosixFiles:
         """Open `name` to read and write; made when it is not there, never truncated."""
         return Descriptor(os.open(name, _FILE | os.O_CREAT, 0o600, dir_fd=directory))
 
-    def create_file(self, directory: Descriptor, name: str, content: bytes) -> Descriptor:
-        """Make a file that was not there."""
-        descriptor = os.open(name, _FILE | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=directory)
-        try:
-            _write_all(descriptor, content)
-        except OSError:
-            os.close(descriptor)
-            os.unlink(name, dir_fd=directory)
-            raise
-        return Descriptor(descriptor)
-
     def try_lock(self, descriptor: Descriptor) -> bool:
         """Take the exclusive lock unless somebody has it."""
         try:

@@ -50,7 +50,6 @@ class Term:
     number: int
     previous: TermRecord | None
     behind: bool
-    began_at: Instant
 
 
 def begin_term(owner: Owner, opened: Opened, process: ProcessId, now: Instant) -> Term:
@@ -63,7 +62,7 @@ def begin_term(owner: Owner, opened: Opened, process: ProcessId, now: Instant) -
         owner.doubt_ledger()
     number = opened.ledger.begin_term(known, owner.token, process, now, fired)
     owner.seat(number, now)
-    return Term(number, previous, behind, now)
+    return Term(number, previous, behind)
 
 
 def plan_of(routine: Routine, machine: str) -> Plan:

@@ -54,10 +54,6 @@ class Files(Protocol):
         """Open `name` for reading and writing; made with mode 0600 when it is not there; never truncated."""
         ...
 
-    def create_file(self, directory: Descriptor, name: str, content: bytes) -> Descriptor:
-        """Make a file that was not there and write `content`. Raises FileExistsError."""
-        ...
-
     def try_lock(self, descriptor: Descriptor) -> bool:
         """Take the exclusive lock unless somebody has it."""
         ...

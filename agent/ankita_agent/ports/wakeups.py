@@ -39,10 +39,6 @@ class Wakeups(Protocol):
         """Stop watching every directory under that name."""
         ...
 
-    def watch_process(self, pid: int) -> bool:
-        """Have the wait end when a process that is not our child ends; False where the kernel cannot."""
-        ...
-
     def wait(self, at_most: Duration) -> Happened:
         """Wait until something happens, at most this long. The machine's sleep may lengthen it."""
         ...
