@@ -6,6 +6,8 @@ fault, its text may change between versions.
 
 from typing import ClassVar
 
+from ankita_agent.core.service import Unreachable
+
 
 class AnkitaError(Exception):
     """A fault of input or environment, told in four parts.
@@ -41,6 +43,34 @@ class NoSuchRoutine(AnkitaError):
     """A name that no routine in force bears."""
 
     exit_code = 4
+
+
+class ManagerUnreachable(AnkitaError):
+    """The service manager of this user cannot be asked; nothing was done. `reason` says why in one word."""
+
+    exit_code = 69
+
+    def __init__(self, reason: Unreachable, what: str, *, fact: str = "", now: str = "", do: str = "") -> None:
+        super().__init__(what, fact=fact, now=now, do=do)
+        self.reason = reason
+
+
+class ManagerSilent(AnkitaError):
+    """The service manager did not answer in time; what was asked for may or may not have been done."""
+
+    exit_code = 69
+
+
+class ManagerRefused(AnkitaError):
+    """The service manager or the login manager refused what was asked for; nothing was changed by that call."""
+
+    exit_code = 1
+
+
+class ServiceNotUp(AnkitaError):
+    """The service was asked to come up, or down, and did not."""
+
+    exit_code = 1
 
 
 class OurFault(AnkitaError):
