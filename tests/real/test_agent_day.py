@@ -179,6 +179,12 @@ def test_list_is_of_the_written_form_what_comes_next_first(day: Place) -> None:
     assert slots[-1] is None, "a disabled one never comes"
 
 
+def test_list_of_one_routine_is_that_one_alone(day: Place) -> None:
+    assert [row["name"] for row in day.command("list", "--json", "beat").json] == ["beat"]
+    wrong = day.command("list", "baet")
+    assert (wrong.code, "did you mean beat" in wrong.err) == (4, True)
+
+
 def test_next_is_of_the_written_form_in_the_order_of_time(day: Place) -> None:
     start = "2026-10-24T00:00:00+02:00"
     rows = day.command("next", "nightly", "--from", start, "--count", "3", "--json").json

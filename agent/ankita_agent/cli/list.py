@@ -6,15 +6,17 @@ import click
 
 from ankita_agent.app.inspection import look
 from ankita_agent.app.queries import Document, list_document
+from ankita_agent.cli.names import document_of
 from ankita_agent.cli.output import json_option, near_time, print_json, print_table, say, time_left
 from ankita_agent.core.errors import BadConfiguration
 from ankita_agent.wiring import Outlook, ThisUser, find_this_user, look_at_processes, looking, read_routines
 
 
 @click.command("list")
+@click.argument("routine", required=False)
 @json_option
-def command(as_json: bool) -> int:
-    """All routines: when they run next, how long that is, how the last slot ended.
+def command(routine: str | None, as_json: bool) -> int:
+    """All routines, or one: when they run next, how long that is, how the last slot ended.
 
     Times are the machine's; `next` shows them in the zone of each routine.
 
@@ -28,6 +30,8 @@ def command(as_json: bool) -> int:
             raise outlook.problem
         now, owned = outlook.clock.now(), _owned(outlook)
         document = list_document(outlook.ledger.summaries() if outlook.ledger else [], now, owned=owned)
+    if routine is not None:
+        document = [document_of(routine, document)]
     if as_json:
         print_json(document)
         return 0
@@ -38,14 +42,14 @@ def command(as_json: bool) -> int:
     if document:
         rows = [
             [
-                near_time(routine["next_slot"], now) if routine["enabled"] else "disabled",
-                time_left(routine["next_slot"], now),
-                near_time(routine["last_slot"], now),
-                _outcome(routine),
-                routine["name"],
-                routine["schedule"],
+                near_time(row["next_slot"], now) if row["enabled"] else "disabled",
+                time_left(row["next_slot"], now),
+                near_time(row["last_slot"], now),
+                _outcome(row),
+                row["name"],
+                row["schedule"],
             ]
-            for routine in document
+            for row in document
         ]
         print_table(["NEXT", "LEFT", "LAST", "OUTCOME", "ROUTINE", "SCHEDULE"], rows)
     return 0

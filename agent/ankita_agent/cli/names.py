@@ -2,6 +2,7 @@
 
 from difflib import get_close_matches
 
+from ankita_agent.app.queries import Document
 from ankita_agent.core.errors import NoSuchRoutine
 
 
@@ -16,3 +17,11 @@ def no_such_routine(name: str, known: list[str], *, where: str = "in force") -> 
         if near
         else "see them: ankita-agent list    and the newest edit: ankita-agent check",
     )
+
+
+def document_of(name: str, documents: list[Document]) -> Document:
+    """The one of these documents that is about the routine. Raises NoSuchRoutine."""
+    for document in documents:
+        if document["name"] == name:
+            return document
+    raise no_such_routine(name, [document["name"] for document in documents])
