@@ -33,7 +33,8 @@ class UnitState:
     `load` is `loaded`, `not-found`, `masked`, `bad-setting` or `error`; `file` is `enabled`, `disabled`, `masked`,
     `linked`, … or empty without a file; `fragment` is the path of the unit's file, empty without one; `result` is
     how it ended last (`success`, `exit-code`, `signal`, `watchdog`, `timeout`, …) and `exit_status` its exit status
-    or signal number then; `restarts` counts the times that the manager brought it back since it was last started.
+    or signal number then, as `by_signal` says; `restarts` counts the times that the manager brought it back since it
+    was last started.
     """
 
     load: str
@@ -48,6 +49,7 @@ class UnitState:
     result: str
     exit_status: int | None
     status_text: str
+    by_signal: bool = False
 
     @property
     def masked(self) -> bool:
