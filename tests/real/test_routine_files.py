@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ankita_agent.adapters.posix_files import PosixFiles
-from ankita_agent.adapters.routine_files import LastGoodFile, RoutineFile, is_private_group
+from ankita_agent.adapters.routine_files import LastGoodFile, RoutineFile, is_private_group, judge_directory
 from ankita_agent.core.errors import CannotWriteState
 from ankita_agent.ports.routine_source import Absent, Found, Unusable
 
@@ -326,3 +326,31 @@ def test_what_cannot_be_kept_or_read_is_said(tmp_path: Path) -> None:
     with pytest.raises(CannotWriteState, match=r"cannot write last-good\.yaml"):
         remembered.write(TEXT)
     files.close(state)
+
+
+def test_a_directory_of_the_user_alone_may_take_a_file_and_so_may_one_still_to_be_made(config: Path) -> None:
+    assert judge_directory(str(config)) is None
+    assert judge_directory(str(config / "a" / "b")) is None
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o1777, 0o703])
+@pytest.mark.parametrize("below", ["", "a/b", "there"])
+def test_a_directory_that_others_may_write_to_takes_no_file_nor_does_one_below_it(
+    config: Path, mode: int, below: str
+) -> None:
+    if below == "there":
+        (config / below).mkdir(mode=0o755)
+    config.chmod(mode)
+    problem = judge_directory(str(config / below))
+    if mode == 0o1777 and below == "there":  # nobody but its owner can move it: unlink(2)
+        assert problem is None
+        return
+    assert problem is not None
+    assert f"{str(config)!r} may be written to by everybody" in problem.problem
+
+
+def test_a_file_in_the_way_of_a_directory_is_told(config: Path) -> None:
+    (config / "a").write_text("x")
+    problem = judge_directory(str(config / "a" / "b"))
+    assert problem is not None
+    assert "a" in problem.problem

@@ -90,7 +90,7 @@ class PosixFiles:
 
     def replace_all(self, directory: Descriptor, contents: Mapping[str, bytes]) -> None:
         """Durably give each name its content, in this order."""
-        temporaries = {name: f".{name}.{os.getpid()}.new" for name in contents}
+        temporaries = {name: _temporary(name) for name in contents}
         try:
             for name, content in contents.items():
                 _write_durably(temporaries[name], content, directory)
@@ -101,6 +101,19 @@ class PosixFiles:
                 self.unlink(directory, temporary)
             raise
         os.fsync(directory)
+
+    def create(self, directory: Descriptor, name: str, content: bytes) -> bool:
+        """Durably make `name` with this content, whole or not at all, unless something bears that name."""
+        temporary = _temporary(name)
+        try:
+            _write_durably(temporary, content, directory)
+            os.link(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)
+        except FileExistsError:
+            return False
+        finally:
+            self.unlink(directory, temporary)
+        os.fsync(directory)
+        return True
 
     def overwrite(self, descriptor: Descriptor, offset: int, content: bytes) -> None:
         """Write in place through the descriptor; not durable."""
@@ -122,6 +135,16 @@ class PosixFiles:
             return False
         return True
 
+    def remove_directory(self, parent: Descriptor, name: str) -> bool:
+        """Remove an empty directory; False when there is none of that name, or when it holds something."""
+        try:
+            os.rmdir(name, dir_fd=parent)
+        except OSError as error:
+            if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ENOTEMPTY, errno.EEXIST):
+                return False
+            raise
+        return True
+
     def names(self, directory: Descriptor) -> list[str]:
         """The names in it, sorted."""
         return sorted(os.listdir(directory))
@@ -133,6 +156,10 @@ class PosixFiles:
     def on_fork(self, in_child: Callable[[], None]) -> None:
         """Call `in_child` in every child forked from here."""
         os.register_at_fork(after_in_child=in_child)
+
+
+def _temporary(name: str) -> str:
+    return f".{name}.{os.getpid()}.new"
 
 
 def _write_durably(name: str, content: bytes, directory: Descriptor) -> None:

@@ -192,6 +192,25 @@ class _Walk:
         self._trust(path, status)
 
 
+def judge_directory(path: str) -> Problem | None:
+    """Why a file of the user's must not be put into a directory: somebody else could change or swap it there.
+
+    `path` has no links on its way; what is missing of it is made by the user, and so is not judged.
+    """
+    trust = RoutineFile(path, 0)._trust
+    there = path
+    try:
+        while not os.path.lexists(there):
+            there = os.path.dirname(there)
+        _Walk(trust).to(f"{there}/new")
+        trust(there, os.lstat(there))
+    except _Refused as refused:
+        return refused.problem
+    except OSError as error:
+        return Problem(0, 0, f"{error.filename or there!r}: {error.strerror}", _remedy(error, there))
+    return None
+
+
 class LastGoodFile:
     """ports.routine_source.LastGood: a file in the open state directory."""
 

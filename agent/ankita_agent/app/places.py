@@ -28,6 +28,25 @@ class Places:
         return f"{self.config}/{FILE}"
 
 
+@dataclass(frozen=True, slots=True)
+class UnitPlaces:
+    """Directories of a user's units, of which `own` wins: systemd.unit(5), "User Unit Search Path".
+
+    `packages` is for what was installed into the home, `own` for what the user writes; links of `enable` are there.
+    """
+
+    packages: str
+    own: str
+
+
+def find_unit_places(environment: Mapping[str, str], home: str) -> UnitPlaces:
+    """Where this user's units are, as far as the environment is that of the manager."""
+    return UnitPlaces(
+        f"{_xdg(environment, 'XDG_DATA_HOME', home, '.local/share')}/systemd/user",
+        f"{_xdg(environment, 'XDG_CONFIG_HOME', home, '.config')}/systemd/user",
+    )
+
+
 def find_places(environment: Mapping[str, str], home: str, find_here: Callable[[], str]) -> Places:
     """Resolve both directories: ANKITA_STATE_DIR and ANKITA_CONFIG_DIR, else XDG's, else below the home.
 

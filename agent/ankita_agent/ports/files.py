@@ -100,6 +100,10 @@ class Files(Protocol):
         """
         ...
 
+    def create(self, directory: Descriptor, name: str, content: bytes) -> bool:
+        """Durably make `name` with this content, mode 0600; False when something, be it a link, bears that name."""
+        ...
+
     def overwrite(self, descriptor: Descriptor, offset: int, content: bytes) -> None:
         """Write in place through the descriptor; not durable."""
         ...
@@ -110,6 +114,10 @@ class Files(Protocol):
 
     def unlink(self, directory: Descriptor, name: str) -> bool:
         """Remove the name; False when it is not there."""
+        ...
+
+    def remove_directory(self, parent: Descriptor, name: str) -> bool:
+        """Remove an empty directory; False when it is not there, no directory (a link is none) or not empty."""
         ...
 
     def names(self, directory: Descriptor) -> list[str]:
