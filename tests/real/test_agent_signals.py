@@ -5,6 +5,7 @@ import pty
 import random
 import signal
 import subprocess
+from itertools import permutations
 from typing import Final
 
 import pytest
@@ -106,6 +107,31 @@ def test_a_person_who_waits_and_then_a_machine_that_stops_bounds_the_wait(place:
     assert place.rows("long")[0].reason is Reason.SHUTDOWN
 
 
+def test_ctrl_c_for_an_agent_that_was_told_to_stop_stops_what_it_waits_for(place: Place) -> None:
+    place.write(every_second("long", run="exec sleep 60", settings="stop_drain: 60s"))
+    agent = place.start()
+    place.until_row("long", None)
+    agent.send(signal.SIGTERM)
+    agent.says("waiting for long")
+    assert agent.stop(signal.SIGINT) == 0
+    assert place.rows("long")[0].reason is Reason.ASKED_TO_STOP
+    assert nothing_is_left(place)
+
+
+@pytest.mark.parametrize("wishes", list(permutations((signal.SIGTERM, signal.SIGINT))), ids=str)
+def test_both_wishes_at_once_stop_what_runs_whichever_came_first(place: Place, wishes: tuple[int, int]) -> None:
+    place.write(every_second("long", run="exec sleep 60", settings="stop_drain: 60s"))
+    agent = place.start()
+    place.until_row("long", None)
+    agent.send(signal.SIGSTOP)
+    for wish in wishes:
+        agent.send(wish)
+    assert agent.stop(signal.SIGCONT) == 0
+    assert "nothing more starts here; stopping long" in agent.said
+    assert place.rows("long")[0].reason is Reason.ASKED_TO_STOP
+    assert nothing_is_left(place)
+
+
 class Terminal:
     """A pseudo-terminal; the agent in it leads its session and has it as controlling terminal."""
 
@@ -202,6 +228,7 @@ def test_an_abort_shows_the_stacks_of_all_threads(place: Place) -> None:
     place.write(every_second("beat"))
     owner = place.start()
     standby = place.stand_by()
+    until(lambda: place.status()["standbys"] == 1)  # its thread is there: a signal may hit one that is half made
     assert standby.stop(signal.SIGABRT) == -signal.SIGABRT
     assert standby.said.count("File ") > 4
     assert "Thread 0x" in standby.said

@@ -1,17 +1,18 @@
 """The agent: wait for ownership, then one wait and one pass, again and again, until asked to stop.
 
 Signals: SIGTERM is a wish of the machine to stop, SIGINT and the hang-up of a terminal are a person's; a
-hang-up without a terminal reloads; SIGTSTP is refused, since a stopped owner holds every routine up.
+hang-up without a terminal reloads; SIGTSTP is refused, since a stopped owner holds every routine up. SIGINT after
+another wish, or together with SIGTERM in either order, is the second wish: what runs is stopped at once.
 """
 
 import signal
 import threading
 from collections.abc import Callable
-from itertools import count
 
 from ankita_agent.app.book import Book
-from ankita_agent.app.claim import Progress, Role
+from ankita_agent.app.claim import Role
 from ankita_agent.app.owner import Owner
+from ankita_agent.app.patience import Patience, patient_ledger
 from ankita_agent.app.reporter import Reporter
 from ankita_agent.app.requests import Requests
 from ankita_agent.app.routines import Routines
@@ -42,6 +43,7 @@ class Agent:
         routines: Routines,
         requests: Requests,
         reporter: Reporter,
+        patience: Patience,
         open_ledger: Callable[[bool], Opened],
     ) -> None:
         self._world = world
@@ -51,6 +53,8 @@ class Agent:
         self._routines = routines
         self._requests = requests
         self._reporter = reporter
+        self._patience = patience
+        patience.stamp = owner.stamp
         self._open_ledger = open_ledger
         self._tell = reporter.tell
         self._book = Book(reporter.tell, reporter.lines)
@@ -64,7 +68,7 @@ class Agent:
             if not self._wait_to_own():
                 return 0
             try:
-                self._drain(self._serve(self._begin()))
+                self._drain(*self._serve(self._begin()))
             except Fenced as fault:
                 return self._give_way(fault)
             except (AnkitaError, OSError):
@@ -105,11 +109,8 @@ class Agent:
 
         threading.Thread(target=wait_in_the_kernel, name="standby", daemon=True).start()
         self._world.readiness.ready(status)
-        for passes in count(1):
-            if over.is_set():
-                break
-            self._world.readiness.progress()
-            self._owner.stamp(Progress(self._world.clock.awake(), passes, busy=False, role=Role.STANDBY))
+        while not over.is_set():
+            self._patience.progress(Role.STANDBY, busy=False)
             if self._wishes(self._world.wakeups.wait(self._longest_wait()), None):
                 self._tell("the standby ends")
                 return False
@@ -161,7 +162,9 @@ class Agent:
         )
 
     def _take_up(self, *, damaged: bool) -> Shift:
-        opened = self._open_ledger(damaged)
+        with self._patience.waiting():
+            opened = self._open_ledger(damaged)
+        opened = Opened(patient_ledger(opened.ledger, self._patience.waiting), opened.set_aside)
         if opened.set_aside:
             self._tell(f"the ledger was damaged and is kept as {opened.set_aside}; a new one was begun")
         try:
@@ -174,6 +177,7 @@ class Agent:
                 self._requests,
                 self._reporter,
                 self._book,
+                self._patience,
                 opened,
                 self._routines.reload,  # the first time, that is its start
             )
@@ -182,8 +186,8 @@ class Agent:
             raise
         return self._shift
 
-    def _serve(self, shift: Shift) -> StopReason:
-        """Pass after pass, until somebody wishes us to stop."""
+    def _serve(self, shift: Shift) -> tuple[StopReason, bool]:
+        """Pass after pass, until somebody wishes us to stop: the wish, and whether it is to be at once."""
         happened = Happened(child=True)
         while True:
             try:
@@ -194,7 +198,7 @@ class Agent:
             happened = self._world.wakeups.wait(shift.longest_wait())
             wishes = self._wishes(happened, shift)
             if wishes:
-                return wishes[0]
+                return wishes[0], {signal.SIGTERM, signal.SIGINT} <= set(happened.signals)
 
     def _wishes(self, happened: Happened, shift: Shift | None) -> list[StopReason]:
         """The wishes to stop among the signals; the other signals are seen to."""
@@ -213,7 +217,7 @@ class Agent:
                 )
         return reasons
 
-    def _drain(self, wish: StopReason) -> None:
+    def _drain(self, wish: StopReason, at_once: bool) -> None:
         """Give up ownership at once, then see the running attempts to their end, or stop them."""
         assert self._shift is not None
         shift = self._shift
@@ -221,8 +225,11 @@ class Agent:
         shift.hand_back()
         running = sorted(self._runner.running())
         if running:
-            more = "; Ctrl-C again stops them" if wish is StopReason.PERSON else ""
-            self._tell(f"handed back: nothing more starts here; waiting for {', '.join(running)}{more}")
+            more = "; Ctrl-C again stops them" if wish is StopReason.PERSON and not at_once else ""
+            doing = "stopping" if at_once else "waiting for"
+            self._tell(f"handed back: nothing more starts here; {doing} {', '.join(running)}{more}")
+        if at_once:
+            self._runner.stop_all(StopReason.PERSON)
         self._see_to_the_end(shift, shift.stop_drain if wish is StopReason.SHUTDOWN else None)
         self._tell("ended")
 
@@ -258,6 +265,8 @@ class Agent:
 
     def _end_runs(self) -> None:
         """Stop what runs when no ledger can be had any more: nothing goes on that nobody watches."""
+        if self._runner.running():
+            self._world.readiness.stopping("stopping what runs, for the agent cannot go on")
         self._runner.stop_all(StopReason.SHUTDOWN)
         while self._runner.running():
             deadline = self._runner.deadline()

@@ -16,6 +16,7 @@ from ankita_agent.core.instants import MINUTE, Duration, Instant, format_instant
 from ankita_agent.core.outcomes import Health
 from ankita_agent.core.rows import HistoryRow, InForce, RoutineSummary
 from ankita_agent.core.schedule import ScheduleError, Timetable, parse_schedule
+from ankita_agent.core.service_view import ServiceView
 from ankita_agent.core.zones import LATEST, UnknownZone, zone_named
 
 Document = dict[str, Any]
@@ -42,6 +43,7 @@ def status_document(
     now: Instant,
     problem: str | None,
     refused: str,
+    service: ServiceView,
 ) -> Document:
     """The document of `status --json`.
 
@@ -70,7 +72,12 @@ def status_document(
         "stopping": list(seen.stopping),
         "inherits_environment": report is not None and report.inherits_environment,
         "degraded": degraded,
-        "service": {"manager": None, "installed": False, "enabled": False, "active": False},
+        "service": {
+            "manager": service.manager,
+            "installed": service.installed,
+            "enabled": service.enabled,
+            "active": service.active,
+        },
         "routines": [
             _routine_document(summary, now, just_woke=just_woke, owned=seen.owner is not None) for summary in summaries
         ],

@@ -29,6 +29,12 @@ COMMANDS = {
     "logs": "The output of a run.",
     "trigger": "Run a routine now.",
     "check": "Say what is wrong with a routines.yaml.",
+    "doctor": "Say what is wrong with service, shell and machine.",
+    "start": "Start the service.",
+    "stop": "Stop the service, and wait for what it runs.",
+    "restart": "Stop the service, and start it again.",
+    "install": "Make the agent a service of yours.",
+    "uninstall": "Take that service away.",
 }
 """Each is found in the module cli/<name>.py and imported only when used: a command must start fast."""
 
@@ -41,9 +47,8 @@ _ANSWERS = {
     "enable": "write `enabled: true` in routines.yaml; for the service: systemctl --user enable ankita-agent",
     "disable": "write `enabled: false` in routines.yaml; for the service: systemctl --user disable ankita-agent",
     "log": "the output of a run: ankita-agent logs ROUTINE",
-    "start": "to run the agent in this terminal: ankita-agent run",
-    "stop": "press Ctrl-C where it runs; as a service: systemctl --user stop ankita-agent",
-    "restart": "press Ctrl-C where it runs and start it again; as a service: systemctl --user restart ankita-agent",
+    "cancel": "no command ends a single run yet; with all that runs: ankita-agent stop --now",
+    "kill": "no command ends a single run yet; with all that runs: ankita-agent stop --now",
     "pause": "write `enabled: false` for the routine in routines.yaml",
     "resume": "write `enabled: true` for the routine in routines.yaml",
     "edit": "edit the file that `ankita-agent status` names, and look at it with: ankita-agent check",
@@ -101,6 +106,7 @@ def ankita_agent() -> None:
 
 def main() -> None:
     """Run the command line and exit with its status."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # where it is ignored, every child seems to have succeeded: wait(2)
     occupy_standard_descriptors()
     tell_output_from_input()
     code = run_command(sys.argv[1:])

@@ -7,14 +7,24 @@ import click
 from ankita_agent import __version__
 from ankita_agent.app.inspection import NOBODY, look
 from ankita_agent.app.queries import Document, status_code, status_document
-from ankita_agent.cli.names import no_such_routine
+from ankita_agent.app.service import look_at_service
+from ankita_agent.cli.names import document_of
 from ankita_agent.cli.output import coloured, json_option, local_time, print_json, printable, time_left
 from ankita_agent.core.durations import approximate
 from ankita_agent.core.errors import BadConfiguration, LedgerDamaged, LedgerUnavailable
 from ankita_agent.core.instants import SECOND, Instant, parse_instant
 from ankita_agent.core.outcomes import Health
 from ankita_agent.core.rows import RoutineSummary
-from ankita_agent.wiring import Outlook, ThisUser, find_this_user, look_at_processes, looking, read_routines
+from ankita_agent.core.service_view import ServiceView, describe_service, describe_version
+from ankita_agent.wiring import (
+    Outlook,
+    ThisUser,
+    find_this_user,
+    look_at_processes,
+    looking,
+    read_routines,
+    service_manager,
+)
 
 _WIDTH = 8
 """Of the first column: the longest word in it is `degraded`."""
@@ -35,15 +45,16 @@ def command(routine: str | None, as_json: bool) -> int:
       ankita-agent status --json
     """
     user = find_this_user(dict(os.environ))
+    service = look_at_service(service_manager(user, quick=True))
     with looking(user.places) as outlook:
         summaries, problem = _summaries(outlook)
-        document = _document(outlook, user, summaries, problem)
+        document = _document(outlook, user, summaries, problem, service)
         if routine is not None and not problem:  # else nobody knows whether there is one
-            document["routines"] = [_named(document["routines"], routine)]
+            document["routines"] = [document_of(routine, document["routines"])]
         if as_json:
             print_json(document)
         else:
-            _print(document, outlook.clock.now())
+            _print(document, outlook.clock.now(), service)
         return status_code(document)
 
 
@@ -57,7 +68,9 @@ def _summaries(outlook: Outlook) -> tuple[list[RoutineSummary], str | None]:
         return [], str(fault)
 
 
-def _document(outlook: Outlook, user: ThisUser, summaries: list[RoutineSummary], problem: str | None) -> Document:
+def _document(
+    outlook: Outlook, user: ThisUser, summaries: list[RoutineSummary], problem: str | None, service: ServiceView
+) -> Document:
     seen = NOBODY
     if outlook.state is not None:
         seen = look(outlook.files, outlook.state, look_at_processes(), outlook.clock.awake())
@@ -69,19 +82,13 @@ def _document(outlook: Outlook, user: ThisUser, summaries: list[RoutineSummary],
             refused = f"{fault.what}; {fault.do}"
     places = user.places
     return status_document(
-        __version__, places.state, places.routines, seen, summaries, outlook.clock.now(), problem, refused
+        __version__, places.state, places.routines, seen, summaries, outlook.clock.now(), problem, refused, service
     )
 
 
-def _named(routines: list[Document], name: str) -> Document:
-    for document in routines:
-        if document["name"] == name:
-            return document
-    raise no_such_routine(name, [document["name"] for document in routines])
-
-
-def _print(document: Document, now: Instant) -> None:
-    _print_agent(document, now)
+def _print(document: Document, now: Instant, service: ServiceView) -> None:
+    _print_agent(document, now, service)
+    _print_service(document, service)
     _say("state", document["state_dir"])
     _say("config", document["config"]["path"])
     if document["owner"] is None and document["config"]["error"]:
@@ -92,7 +99,20 @@ def _print(document: Document, now: Instant) -> None:
         _print_routine(routine, now, owned=document["owner"] is not None)
 
 
-def _print_agent(document: Document, now: Instant) -> None:
+def _print_service(document: Document, service: ServiceView) -> None:
+    line = describe_service(service)
+    if line:
+        _say("service", line)
+    owner = document["owner"]
+    if service.active and owner is None and not document["standbys"] and not document["stopping"]:
+        _say("", "its agent has its state elsewhere; see: ankita-agent doctor")
+    if owner is not None and service.unit is not None and owner["pid"] == service.unit.main_pid:
+        outdated = describe_version(owner["version"], document["version"])
+        if outdated:
+            _say("", outdated)
+
+
+def _print_agent(document: Document, now: Instant, service: ServiceView) -> None:
     owner = document["owner"]
     if owner is not None:
         age = "" if owner["progress_age_s"] is None else f", last progress {owner['progress_age_s']:.0f}s ago"
@@ -106,7 +126,8 @@ def _print_agent(document: Document, now: Instant) -> None:
         if document["inherits_environment"]:
             _say("", "its runs get the environment of the shell that started it (--inherit-env)")
     elif not document["stopping"]:
-        _say("agent", "not running; start it: ankita-agent run")
+        start = "" if service.begun else f"; start it: ankita-agent {'start' if service.startable else 'run'}"
+        _say("agent", f"not running{start}")
     for pid in document["stopping"]:
         _say("agent" if owner is None else "", f"stopping, pid {pid}: waits for what it still runs")
     if document["standbys"]:

@@ -80,7 +80,7 @@ def _ask(outlook: Outlook, processes: Processes, routine: str) -> tuple[Request,
         raise NotRunning(
             f"cannot run {routine!r}: no agent runs",
             now="nothing was started: the owner alone starts runs",
-            do="start it: ankita-agent run    or as a service: systemctl --user start ankita-agent",
+            do="start it: ankita-agent start    or in this terminal: ankita-agent run",
         )
     if outlook.problem:
         raise outlook.problem
