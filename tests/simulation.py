@@ -16,6 +16,7 @@ from ankita_agent.adapters.yaml_files import read_document
 from ankita_agent.app.book import Book
 from ankita_agent.app.claim import Card
 from ankita_agent.app.owner import OWN, Owner
+from ankita_agent.app.patience import Patience
 from ankita_agent.app.report import Report, write_report
 from ankita_agent.app.reporter import Reporter
 from ankita_agent.app.requests import Requests
@@ -142,7 +143,7 @@ class Machine:
         def publish(report: Report) -> None:
             write_report(files, own, report)
 
-        readiness = RecordedReadiness()
+        readiness = self.readiness = RecordedReadiness(Duration(120 * SECOND))
         routines = Routines(self.file, self.kept, lambda content: judge(read_document(content), "UTC"), self.clock)
         self._owner = owner
         self.runner = runner
@@ -156,6 +157,7 @@ class Machine:
             self.requests,
             Reporter(self.lines.append, LINES, publish, readiness, card.token, "0.1", inherits_environment=False),
             Book(self.lines.append, LINES),
+            Patience(self.clock, readiness),
             Opened(self._open_ledger(), None),
             routines.start,
         )

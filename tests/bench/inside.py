@@ -27,6 +27,7 @@ from ankita_agent.app.claim import Card
 from ankita_agent.app.desk import Desk
 from ankita_agent.app.dues import Dues
 from ankita_agent.app.owner import Owner
+from ankita_agent.app.patience import Patience, patient_ledger
 from ankita_agent.app.places import Places
 from ankita_agent.app.reporter import Reporter
 from ankita_agent.app.requests import Requests
@@ -187,7 +188,9 @@ def _office(directory: Path, routines: bytes) -> Iterator[_Office]:
     reporter = Reporter(
         _tell_nobody, Lines(format_instant), _tell_nobody, readiness, card.token, "0", inherits_environment=False
     )
-    opened = Opened(open_owner(places.ledger), None)
+    patience = Patience(clock, readiness)
+    patience.stamp = owner.stamp
+    opened = Opened(patient_ledger(open_owner(places.ledger), patience.waiting), None)
     shift = Shift(
         World(clock, wakeups, processes, readiness),
         Manner(False, False, "a machine", f"{places.state}/requests"),
@@ -197,6 +200,7 @@ def _office(directory: Path, routines: bytes) -> Iterator[_Office]:
         requests,
         reporter,
         Book(_tell_nobody, Lines(format_instant)),
+        patience,
         opened,
         loaded.start,
     )

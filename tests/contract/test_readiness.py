@@ -17,6 +17,7 @@ from ankita_agent.testing.readiness import RecordedReadiness, Told
 
 _names = itertools.count()
 _STATES = {"READY=1": "ready", "RELOADING=1": "reloading", "STOPPING=1": "stopping", "WATCHDOG=1": "progress"}
+_SPANS = ("WATCHDOG_USEC", "EXTEND_TIMEOUT_USEC")
 
 
 class Manager:
@@ -53,8 +54,10 @@ def _as_told(datagram: str) -> Told:
         name, _, value = line.partition("=")
         if name == "STATUS":
             status = value
-        else:
+        elif name not in _SPANS:
             kind = _STATES[line]
+        elif line == datagram:
+            kind, status = "be_patient", str(int(value) * 1000)
     return kind, status  # type: ignore[return-value]
 
 
@@ -110,16 +113,54 @@ def test_a_manager_hears_each_change_of_state_with_its_line(watch: Watch) -> Non
 
 def test_each_finished_pass_is_one_ping(watch: Watch) -> None:
     watched = watch(Duration(120 * SECOND))
+    watched.readiness.ready("")
     watched.readiness.progress()
     watched.readiness.progress()
-    assert watched.told() == [("progress", ""), ("progress", "")]
+    assert watched.told() == [("ready", ""), ("progress", ""), ("progress", "")]
+
+
+def test_patience_is_asked_for_while_starting_and_serving_and_never_while_stopping(watch: Watch) -> None:
+    watched = watch(Duration(120 * SECOND))
+    watched.readiness.be_patient(Duration(300 * SECOND))
+    watched.readiness.be_patient(Duration(299 * SECOND))
+    watched.readiness.ready("owner")
+    watched.readiness.be_patient(Duration(301 * SECOND))
+    watched.readiness.progress()
+    watched.readiness.stopping("asked to")
+    watched.readiness.be_patient(Duration(302 * SECOND))
+    assert watched.told() == [
+        ("be_patient", str(300 * SECOND)),
+        ("ready", "owner"),
+        ("be_patient", str(301 * SECOND)),
+        ("progress", ""),
+        ("stopping", "asked to"),
+    ]
+
+
+def test_only_who_serves_pings(watch: Watch) -> None:
+    watched = watch(Duration(120 * SECOND))
+    watched.readiness.progress()
+    watched.readiness.ready("")
+    watched.readiness.progress()
+    watched.readiness.stopping("")
+    watched.readiness.progress()
+    assert [kind for kind, _ in watched.told()] == ["ready", "progress", "stopping"]
+
+
+def test_who_is_not_watched_asks_for_patience_only_while_starting(watch: Watch) -> None:
+    watched = watch(None)
+    watched.readiness.be_patient(Duration(SECOND))
+    watched.readiness.ready("")
+    watched.readiness.be_patient(Duration(SECOND))
+    assert [kind for kind, _ in watched.told()] == ["be_patient", "ready"]
 
 
 def test_nobody_is_pinged_who_does_not_wait_for_pings(watch: Watch) -> None:
     watched = watch(None)
+    watched.readiness.ready("")
     watched.readiness.progress()
     assert watched.readiness.watchdog is None
-    assert watched.told() == []
+    assert watched.told() == [("ready", "")]
 
 
 def test_the_watchdog_is_the_span_that_the_manager_named(watch: Watch) -> None:
@@ -172,6 +213,46 @@ def test_without_a_socket_of_a_kind_we_know_nobody_watches(address: str) -> None
     assert readiness.watchdog is None
 
 
+def test_the_period_holds_again_from_the_next_ping_on(manager: Manager, closing: ExitStack) -> None:
+    readiness = _watched_by(manager, closing, Duration(2 * SECOND))
+    readiness.be_patient(Duration(300 * SECOND))
+    readiness.ready("owner")
+    readiness.progress()
+    readiness.be_patient(Duration(300 * SECOND))
+    readiness.be_patient(Duration(SECOND))
+    readiness.progress()
+    readiness.progress()
+    readiness.stopping("")
+    assert manager.heard() == [
+        "EXTEND_TIMEOUT_USEC=300000000",
+        "READY=1\nSTATUS=owner",
+        "WATCHDOG=1",
+        "WATCHDOG_USEC=300000000",
+        "WATCHDOG_USEC=1000000",
+        "WATCHDOG=1\nWATCHDOG_USEC=2000000",
+        "WATCHDOG=1",
+        "STOPPING=1\nSTATUS=\nWATCHDOG_USEC=0",
+    ]
+
+
+def test_a_period_that_could_not_be_told_is_told_with_the_next_ping(manager: Manager, closing: ExitStack) -> None:
+    readiness = _watched_by(manager, closing, Duration(2 * SECOND))
+    readiness.ready("owner")
+    readiness.be_patient(Duration(300 * SECOND))
+    _fill(manager)
+    readiness.progress()
+    manager.heard()
+    readiness.progress()
+    assert manager.heard() == ["WATCHDOG=1\nWATCHDOG_USEC=2000000"]
+
+
+def test_no_span_is_so_short_that_it_would_end_the_watch(manager: Manager, closing: ExitStack) -> None:
+    readiness = _watched_by(manager, closing, Duration(2 * SECOND))
+    readiness.ready("")
+    readiness.be_patient(Duration(0))
+    assert manager.heard()[-1] == "WATCHDOG_USEC=1"
+
+
 def test_a_line_break_in_a_status_begins_no_other_assignment(manager: Manager, closing: ExitStack) -> None:
     _watched_by(manager, closing).ready("3 routines\nMAINPID=1\r\nFDSTORE=1")
     assert manager.heard() == ["READY=1\nSTATUS=3 routines MAINPID=1 FDSTORE=1"]
@@ -190,13 +271,13 @@ def test_a_full_queue_is_never_waited_for_and_the_newest_state_is_told_with_the_
 ) -> None:
     readiness = _watched_by(manager, closing, Duration(SECOND))
     _fill(manager)
+    readiness.reloading()
     readiness.ready("owner")
-    readiness.stopping("asked to stop")
     readiness.progress()
     manager.heard()
     readiness.progress()
     readiness.progress()
-    assert manager.heard() == ["STOPPING=1\nSTATUS=asked to stop\nWATCHDOG=1", "WATCHDOG=1"]
+    assert manager.heard() == ["READY=1\nSTATUS=owner\nWATCHDOG=1", "WATCHDOG=1"]
 
 
 def test_a_manager_that_went_away_is_no_error(tmp_path: Path, closing: ExitStack) -> None:
@@ -213,6 +294,7 @@ def test_nobody_to_tell_is_no_error() -> None:
     readiness.ready("owner")
     readiness.status("idle")
     readiness.progress()
+    readiness.be_patient(Duration(SECOND))
     readiness.reloading()
     readiness.stopping("done")
     assert readiness.watchdog is None

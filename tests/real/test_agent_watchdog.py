@@ -7,13 +7,18 @@ import signal
 import socket
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-from ankita_agent.app.claim import read_life
+from ankita_agent.adapters.sd_notify import SdNotify
+from ankita_agent.adapters.system_clock import SystemClock
+from ankita_agent.app.claim import Role, read_life
+from ankita_agent.app.patience import Patience
+from ankita_agent.core.instants import SECOND, Duration
 from ankita_agent.core.outcomes import Outcome
 from tests.real.agents import STANDBY, Agent, Place, every_second
 from tests.real.waiting import PATIENCE, until
@@ -115,16 +120,62 @@ def test_a_stopped_agent_does_not_ping(place: Place, manager: Manager) -> None:
     manager.hears("WATCHDOG")
 
 
-def test_an_agent_that_drains_goes_on_pinging(place: Place, manager: Manager) -> None:
+def test_an_agent_that_drains_is_not_watched_and_shows_progress_all_the_same(place: Place, manager: Manager) -> None:
     place.write(every_second("long", run="exec sleep 60", settings="settle: 1s, stop_drain: 3s"))
     agent = place.start(environment=manager.environment)
     place.until_row("long", None)
     agent.send(signal.SIGTERM)
     manager.hears("STOPPING")
+    assert manager.heard[-1][1]["WATCHDOG_USEC"] == "0"
     manager.heard.clear()
-    manager.listen(2.5)
-    assert gaps(manager.pings()) <= WATCHDOG / 4 + 0.25
+    (life,) = (place.state / "own" / "life").iterdir()
+    before = read_life(life.read_bytes())[1]
+    until(lambda: read_life(life.read_bytes())[1] != before)
     assert agent.ended() == 0
+    manager.listen(0.1)
+    assert not {name for _, message in manager.heard for name in message if name.startswith("WATCHDOG")}
+
+
+def test_patience_is_asked_for_around_the_ledger_and_ends_with_each_pass(place: Place, manager: Manager) -> None:
+    place.write(every_second("beat"))
+    agent = place.start(environment=manager.environment)
+    assert manager.hears("EXTEND_TIMEOUT_USEC") == "300000000"
+    manager.hears("READY")
+    manager.hears("STATUS", "running beat")
+    manager.listen(1.5)
+    assert agent.stop() == 0
+    manager.hears("STOPPING")
+    asked = [message["WATCHDOG_USEC"] for _, message in manager.heard if "WATCHDOG_USEC" in message]
+    assert asked.count("300000000") > 2
+    assert all(1_000_000 <= int(span) <= 2_000_000 for span in asked if span not in ("300000000", "0"))
+    told = [message for _, message in manager.heard if "WATCHDOG" in message or "WATCHDOG_USEC" in message]
+    after = [later for earlier, later in pairwise(told) if "WATCHDOG" in later and "WATCHDOG" not in earlier]
+    assert after
+    assert {message["WATCHDOG_USEC"] for message in after} == {"2000000"}, "a ping after a wait ends the patience"
+
+
+def test_as_many_messages_go_to_the_manager_for_many_starts_as_for_one(place: Place, manager: Manager) -> None:
+    """Counted from one ping to the next: the pass that starts them all says as much as one that starts one."""
+    place.write(every_second("beat", *(f"r{number}" for number in range(40)), settings="settle: 1s, concurrency: 50"))
+    agent = place.start(environment=manager.environment)
+    manager.hears("STATUS", "running beat")
+    manager.listen(1.5)
+    agent.kill()
+    at = [number for number, (_, message) in enumerate(manager.heard) if "WATCHDOG" in message]
+    assert max(later - earlier for earlier, later in pairwise(at)) <= 10
+
+
+def test_a_ping_takes_less_than_a_tenth_of_a_millisecond(place: Place, manager: Manager) -> None:
+    taken = []
+    with closing(SdNotify(manager.environment["NOTIFY_SOCKET"], Duration(2 * SECOND))) as readiness:
+        readiness.ready("")
+        patience = Patience(SystemClock(), readiness)
+        for _ in range(200):
+            begin = time.perf_counter()
+            patience.progress(Role.OWNER, busy=True)
+            taken.append(time.perf_counter() - begin)
+            manager.listen(0.001)
+    assert sorted(taken)[len(taken) // 2] < 100e-6
 
 
 def test_a_reload_is_announced_and_followed_by_ready(place: Place, manager: Manager) -> None:

@@ -3,11 +3,16 @@
 Source: sd_notify(3), sd_watchdog_enabled(3), systemd.service(5) NotifyAccess=. No library: it is a socket and
 a few words, and the process that pings must never wait for a bus. MAINPID= is not sent: we are the main
 process, and only its messages count.
+
+What the pages do not say, and systemd 252 does (tests/systemd/test_watchdog.py): WATCHDOG_USEC= counts from its
+own arrival, holds over a daemon-reload and until the service starts anew; a ping that arrives while the service
+starts or stops sets the watchdog, which then ends the service by the watchdog's time instead of its TimeoutSec.
 """
 
 import socket
 from collections.abc import MutableMapping
-from typing import Final
+from enum import Enum, auto
+from typing import Final, assert_never
 
 from ankita_agent.core.instants import Duration
 from ankita_agent.ports.readiness import Readiness
@@ -15,6 +20,14 @@ from ankita_agent.ports.readiness import Readiness
 _MICROSECOND: Final = 1_000
 _LONGEST_STATUS: Final = 1_000
 """Bytes. The manager ignores a message over 4096 bytes as a whole, and a person reads one line."""
+
+
+class _Stage(Enum):
+    """How far the service has come."""
+
+    STARTING = auto()
+    SERVING = auto()
+    STOPPING = auto()
 
 
 def find_manager(environment: MutableMapping[str, str], pid: int) -> Readiness:
@@ -48,6 +61,9 @@ class NoManager:
     def progress(self) -> None:
         """Nobody to tell."""
 
+    def be_patient(self, span: Duration) -> None:
+        """Nobody to ask."""
+
     def reloading(self) -> None:
         """Nobody to tell."""
 
@@ -67,6 +83,9 @@ class SdNotify:
     def __init__(self, address: str, watchdog: Duration | None) -> None:
         self._address = "\0" + address[1:] if address.startswith("@") else address
         self._watchdog = watchdog
+        self._stage = _Stage.STARTING
+        self._extended = Duration(0)
+        self._other_period = False
         self._owed = ""
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._socket.setblocking(False)
@@ -78,6 +97,7 @@ class SdNotify:
 
     def ready(self, status: str) -> None:
         """We serve."""
+        self._stage = _Stage.SERVING
         self._enter(f"READY=1\nSTATUS={_one_line(status)}")
 
     def status(self, text: str) -> None:
@@ -86,16 +106,41 @@ class SdNotify:
 
     def progress(self) -> None:
         """The ping; silent when the manager waits for none."""
-        if self._watchdog is not None:
+        if self._watchdog is None or self._stage is not _Stage.SERVING:
+            return
+        if not self._other_period:
             self._send("WATCHDOG=1")
+        elif self._send(f"WATCHDOG=1\nWATCHDOG_USEC={_microseconds(self._watchdog)}"):
+            self._other_period = False
+
+    def be_patient(self, span: Duration) -> None:
+        """The next ping, or the end of the start, may come within `span` from now."""
+        match self._stage:
+            case _Stage.STARTING if span < self._extended:
+                pass
+            case _Stage.STARTING:
+                self._extended = span
+                self._send(f"EXTEND_TIMEOUT_USEC={_microseconds(span)}")
+            case _Stage.SERVING if self._watchdog is not None:  # else WATCHDOG_USEC= would begin to watch us
+                self._other_period = True
+                self._send(f"WATCHDOG_USEC={_microseconds(span)}")
+            case _Stage.SERVING | _Stage.STOPPING:
+                pass
+            case _:
+                assert_never(self._stage)
 
     def reloading(self) -> None:
         """`ready` follows. The time stamp is left out: only Type=notify-reload asks for it."""
         self._enter("RELOADING=1")
 
     def stopping(self, status: str) -> None:
-        """We are on our way out; from here the manager counts TimeoutStopSec=."""
-        self._enter(f"STOPPING=1\nSTATUS={_one_line(status)}")
+        """We are on our way out; from here the manager counts TimeoutStopSec= and nothing else.
+
+        A last ping may have crossed its wish that we stop, and would have it watch on.
+        """
+        self._stage = _Stage.STOPPING
+        unwatched = "" if self._watchdog is None else "\nWATCHDOG_USEC=0"
+        self._enter(f"STOPPING=1\nSTATUS={_one_line(status)}{unwatched}")
 
     def close(self) -> None:
         """Let go of the socket. Later messages go nowhere."""
@@ -114,6 +159,11 @@ class SdNotify:
             return False
         self._owed = ""
         return True
+
+
+def _microseconds(span: Duration) -> int:
+    """Never 0, which would end the watch (sd_notify(3))."""
+    return max(1, span // _MICROSECOND)
 
 
 def _one_line(text: str) -> str:

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from ankita_agent.app.documents import Document, Garbage, parse
-from ankita_agent.core.instants import Instant, Monotonic, format_instant
+from ankita_agent.core.instants import DAY, Duration, Instant, Monotonic, format_instant
 from ankita_agent.core.rows import ProcessId
 
 LIMIT: Final = 4096
@@ -26,6 +26,10 @@ HIGHEST_TERM: Final = 2**40
 
 _HIGHEST_PID: Final = 2**31 - 1
 _HIGHEST_UID: Final = 2**32 - 1
+
+NO_PATIENCE: Final = Duration(0)
+_MOST_PATIENCE: Final = DAY
+"""More is neither written nor believed."""
 
 _TROUBLE_LIMIT: Final = 300
 """Bytes of trouble that are kept: JSON may make six of one."""
@@ -64,6 +68,7 @@ class Role(StrEnum):
 class Progress:
     """The last pass that finished in order, on the clock that stands still in sleep; `busy` with work in hand.
 
+    `patience` is how much longer than usual the next one may take, because of a wait for the disk; 0 between passes.
     `trouble` is the first reason why the agent is degraded, cut to a line, or empty. The report has all of
     them; a disk that is full takes no new report, and takes this, which is written over what was there.
     """
@@ -73,13 +78,14 @@ class Progress:
     busy: bool
     role: Role
     trouble: str = ""
+    patience: Duration = NO_PATIENCE
 
 
 def write_claim(claim: ClaimCard) -> bytes:
     """The bytes of claim.json."""
     document = {"v": 2, "guarded": True, **_card_document(claim.card)}
     document |= {"term": claim.term, "since": format_instant(claim.since)}
-    return json.dumps(document, indent=1).encode() + b"\n"
+    return json.dumps(document).encode() + b"\n"
 
 
 def read_claim(content: bytes) -> ClaimCard | None:
@@ -99,7 +105,8 @@ def write_life(card: Card) -> bytes:
 def write_progress(progress: Progress) -> bytes:
     """The progress line, always equally long, so that a reader never sees two of them."""
     trouble = progress.trouble.encode(errors="replace")[:_TROUBLE_LIMIT].decode(errors="ignore")
-    text = json.dumps(asdict(replace(progress, trouble=trouble))).encode()
+    patience = Duration(min(progress.patience, _MOST_PATIENCE))
+    text = json.dumps(asdict(replace(progress, trouble=trouble, patience=patience))).encode()
     return text.ljust(_PROGRESS_WIDTH - 1) + b"\n"
 
 
@@ -150,4 +157,5 @@ def _progress(document: Document) -> Progress:
         document.flag("busy"),
         role,
         document.text("trouble", _PROGRESS_WIDTH),
+        Duration(document.whole("patience", 0, _MOST_PATIENCE)),
     )

@@ -1,7 +1,8 @@
 """Looking at ownership from outside, for messages and for status. Looking never takes a lock and never writes.
 
 One definition of how an owner is doing, for everybody who asks: *stopped* when the kernel says so; *wedged* when
-its progress is older than 120 s of awake time; else *busy* or *idle*.
+its progress is older than 120 s of awake time plus the patience that it asked for while it waits for the disk;
+else *busy* or *idle*.
 """
 
 from dataclasses import dataclass
@@ -38,19 +39,33 @@ class OwnerSeen:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """Everything that can be seen of the agents of a state directory.
+class Bystander:
+    """A living agent process that does not own, and what it does instead."""
 
-    `stopping` are pids of agents that gave ownership back and wait for their running attempts.
-    """
+    card: Card
+    role: Role
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """Everything that can be seen of the agents of a state directory."""
 
     owner: OwnerSeen | None
-    standbys: int
-    stopping: tuple[int, ...]
+    others: tuple[Bystander, ...]
     report: Report | None
 
+    @property
+    def standbys(self) -> int:
+        """How many agents wait to own."""
+        return sum(other.role is Role.STANDBY for other in self.others)
 
-NOBODY = Seen(None, 0, (), None)
+    @property
+    def stopping(self) -> tuple[int, ...]:
+        """The pids of agents that gave ownership back and wait for their running attempts."""
+        return tuple(other.card.process.pid for other in self.others if other.role is Role.STOPPING)
+
+
+NOBODY = Seen(None, (), None)
 
 
 def look(files: Files, state: Descriptor, processes: Processes, awake: Monotonic) -> Seen:
@@ -66,18 +81,16 @@ def look(files: Files, state: Descriptor, processes: Processes, awake: Monotonic
     finally:
         files.close(own)
     owner = None if claim is None else _owner(claim, cards, processes, awake)
-    others = [
-        (card.process.pid, progress.role)
+    others = tuple(
+        Bystander(card, progress.role)
         for card, progress in cards
         if progress is not None
         and (owner is None or card.token != owner.claim.card.token)
         and processes.observe(card.process) in (Observed.RUNNING, Observed.STOPPED)
-    ]
-    standbys = sum(role is Role.STANDBY for _, role in others)
-    stopping = tuple(pid for pid, role in others if role is Role.STOPPING)
+    )
     if owner is None or (report is not None and report.token != owner.claim.card.token):
         report = None
-    return Seen(owner, standbys, stopping, report)
+    return Seen(owner, others, report)
 
 
 def _owner(
@@ -90,10 +103,12 @@ def _owner(
     age = None if progress is None else Duration(max(0, awake - progress.awake))
     if observed is Observed.STOPPED:
         state = OwnerState.STOPPED
-    elif age is not None and age > WEDGED_AFTER:
+    elif progress is None or age is None:
+        state = OwnerState.IDLE
+    elif age > WEDGED_AFTER + progress.patience:
         state = OwnerState.WEDGED
     else:
-        state = OwnerState.BUSY if progress is not None and progress.busy else OwnerState.IDLE
+        state = OwnerState.BUSY if progress.busy or progress.patience else OwnerState.IDLE
     return OwnerSeen(claim, state, age, "" if progress is None else progress.trouble)
 
 

@@ -10,9 +10,10 @@ record, and goes on when that is mended.
 from collections.abc import Callable
 
 from ankita_agent.app.book import Book
-from ankita_agent.app.claim import Progress, Role
+from ankita_agent.app.claim import Role
 from ankita_agent.app.desk import Desk, Served
 from ankita_agent.app.owner import Owner
+from ankita_agent.app.patience import Patience
 from ankita_agent.app.recovery import OpenFires
 from ankita_agent.app.reporter import Reporter
 from ankita_agent.app.requests import Requests
@@ -60,6 +61,7 @@ class Shift:
         requests: Requests,
         reporter: Reporter,
         book: Book,
+        patience: Patience,
         opened: Opened,
         load: Callable[[], Loaded],
     ) -> None:
@@ -70,8 +72,8 @@ class Shift:
         self._reporter = reporter
         self._tell = reporter.tell
         self._book = book
+        self._patience = patience
         self._ledger = opened.ledger
-        self._passes = 0
         self._role = Role.OWNER
         self._reload_at: Monotonic | None = None
         self._changed_at: Monotonic | None = None
@@ -88,6 +90,7 @@ class Shift:
         term = begin_term(owner, opened, process, self._timekeeper.reading.now)
         self._term = term.number
         self._tell(f"owner of term {term.number}, pid {process.pid}")
+        owner.keep_term()
         loaded = self._load(load)
         self._file = loaded.file
         self._timekeeper.settle_time = loaded.file.agent.settle
@@ -121,6 +124,7 @@ class Shift:
         self._watch_requests()
         self._show_routines(loaded)
         world.readiness.ready(self.status())
+        self.show_progress()
 
     def _load(self, load: Callable[[], Loaded]) -> Loaded:
         """The routines. After the claim: reading very many takes a second, for which nobody would own."""
@@ -220,15 +224,8 @@ class Shift:
         self._ledger.close()
 
     def show_progress(self) -> None:
-        """The ping first: it must not wait for a disk."""
-        self._world.readiness.progress()
-        self._passes += 1
-        awake, busy = self._world.clock.awake(), bool(self._runner.running())
-        progress = Progress(awake, self._passes, busy, self._role, self._reporter.trouble)
-        try:
-            self._owner.stamp(progress)
-        except OSError:  # a broken disk; the ping has been given
-            pass
+        """A pass finished in order."""
+        self._patience.progress(self._role, busy=bool(self._runner.running()), trouble=self._reporter.trouble)
 
     def _check_ownership(self) -> None:
         try:

@@ -8,7 +8,10 @@ from ankita_agent.core.instants import Duration
 class Readiness(Protocol):
     """The manager that watches us, if one does. No call waits, raises, writes to disk or takes a lock.
 
-    Source: sd_notify(3), systemd.service(5) WatchdogSec=.
+    Three stages: starting until `ready`, serving until `stopping`, stopping. Only who serves is watched: while
+    starting and stopping the manager's own time limits hold, and a ping would have it watch all the same.
+
+    Source: sd_notify(3), systemd.service(5) WatchdogSec=, TimeoutStartSec=, TimeoutStopSec=.
     """
 
     @property
@@ -25,7 +28,15 @@ class Readiness(Protocol):
         ...
 
     def progress(self) -> None:
-        """A pass finished in order: the watchdog's ping."""
+        """A pass finished in order: the watchdog's ping. From here the manager waits for `watchdog` again."""
+        ...
+
+    def be_patient(self, span: Duration) -> None:
+        """The next ping may come within `span` from now, be that longer or shorter than was said before.
+
+        While starting: `ready` may take that much longer, and less than was asked for before changes nothing. While
+        stopping: nothing.
+        """
         ...
 
     def reloading(self) -> None:
@@ -33,5 +44,5 @@ class Readiness(Protocol):
         ...
 
     def stopping(self, status: str) -> None:
-        """We are on our way out."""
+        """We are on our way out, and ask for nothing more."""
         ...
