@@ -11,6 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from tests.rig.container import BootFailed, Container
+from tests.rig.program import prepare, why_no_pystemd
+
 
 def _missing_root() -> str | None:
     return None if os.geteuid() == 0 else "needs root"
@@ -46,6 +49,27 @@ def _missing_systemd_analyze() -> str | None:
     return None if shutil.which("systemd-analyze") else "needs systemd-analyze(1)"
 
 
+def _missing_systemd() -> str | None:
+    """A container of the rig that boots: it takes root, systemd-nspawn, D-Bus, PAM's systemd, a Python for all
+    and, the first time, what the program requires."""
+    lacking = [name for name in ("systemd-nspawn", "dbus-daemon", "nsenter", "setpriv") if shutil.which(name) is None]
+    if os.geteuid() != 0 or lacking:
+        return f"needs {lacking[0]}(1)" if lacking else "needs root, to boot a systemd in a container"
+    try:
+        with Container():
+            prepare()
+    except (AssertionError, BootFailed, OSError) as error:
+        said = str(error).strip().splitlines()
+        return f"needs a systemd in a container with our program in it: {said[-1] if said else error!r}"
+    return None
+
+
+def _missing_pystemd() -> str | None:
+    if (missing := why_missing("systemd")) is not None:
+        return missing
+    return why_no_pystemd()
+
+
 def _refusal(*command: str) -> str | None:
     """Why the command did not succeed, in one line, or None when it did."""
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=20, check=False)
@@ -62,6 +86,8 @@ _PROBES: Final[dict[str, Callable[[], str | None]]] = {
     "user-switch": _missing_user_switch,
     "gcc": _missing_gcc,
     "systemd-analyze": _missing_systemd_analyze,
+    "systemd": _missing_systemd,
+    "pystemd": _missing_pystemd,
 }
 NAMES: Final = frozenset(_PROBES)
 

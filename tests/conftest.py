@@ -14,6 +14,8 @@ settings.register_profile("here", deadline=None, print_blob=True)
 settings.register_profile("ci", deadline=None, print_blob=True, derandomize=True, database=None)
 settings.load_profile("ci" if os.environ.get("CI") else "here")
 
+pytest_plugins = ["tests.rig.fixtures"]
+
 _REQUIRED = pytest.StashKey[frozenset[str]]()
 _NEVER_INHERITED = ("ANKITA_", "XDG_", "NOTIFY_SOCKET", "WATCHDOG_", "LISTEN_")
 _numbers = itertools.count()

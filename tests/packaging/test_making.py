@@ -181,3 +181,26 @@ def _finished_environment(place: Place, pip: str = 'echo "$@"') -> None:
     for extras in ("run", "dev"):
         stamp = place.directory / ".venv" / f"installed-{extras}"
         stamp.write_text(f"{checksum.strip()} {place.directory}\n")
+
+
+def test_a_tree_is_made_once_from_the_mirror_of_this_machine(place: Place) -> None:
+    log = place.programs / "log"
+    place.stand_in("apt-get", '[ "$1" = indextargets ] && echo mirror/debian')
+    place.stand_in(
+        "mmdebstrap", f"""echo "$@" >>'{log}'; for last; do before=$tree; tree=$last; done; mkdir "$before" """
+    )
+    for _ in range(2):
+        done = place.run("tree", "trixie", "systemd-sysv", "dbus")
+        assert done.returncode == 0, done.stderr
+    (made,) = log.read_text().splitlines()
+    assert "--include=systemd-sysv,dbus" in made
+    assert made.endswith(" trixie .trees/trixie mirror/debian")
+    assert place.run("tree", "trixie", "systemd-sysv").returncode == 0
+    assert len(log.read_text().splitlines()) == 2
+
+
+def test_of_a_tree_that_could_not_be_made_nothing_is_kept(place: Place) -> None:
+    place.stand_in("apt-get", "exit 1")
+    place.stand_in("mmdebstrap", "mkdir .trees/trixie; exit 1")
+    assert place.run("tree", "trixie", "dbus").returncode == 1
+    assert list((place.directory / ".trees").iterdir()) == []
