@@ -2,8 +2,9 @@
 
 import os
 import socket
+import sys
 import time
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, Collection, Iterator, MutableMapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -13,23 +14,30 @@ from ankita_agent.adapters.machine import home_of_user, local_zone, machine_name
 from ankita_agent.adapters.posix_files import PosixFiles
 from ankita_agent.adapters.state_directory import cannot_write, prepare_state_directory
 from ankita_agent.adapters.system_clock import SystemClock
-from ankita_agent.app.places import Places, find_places
+from ankita_agent.app.places import FILE, Places, UnitPlaces, find_places, find_unit_places
 from ankita_agent.core.errors import AnkitaError, LedgerDamaged
-from ankita_agent.core.instants import Instant
+from ankita_agent.core.instants import SECOND, Duration, Instant, in_seconds
 from ankita_agent.core.schedule import Timetable
 from ankita_agent.core.zones import zone_named
 from ankita_agent.ports.clock import Clock
 from ankita_agent.ports.files import Descriptor, Files
 from ankita_agent.ports.ledger import LedgerReader
+from ankita_agent.ports.lingering import Lingering
 from ankita_agent.ports.outputs import Outputs
 from ankita_agent.ports.processes import Processes
 from ankita_agent.ports.routine_source import RoutineSource
+from ankita_agent.ports.service_manager import ServiceManager
 
 if TYPE_CHECKING:  # imported where they are used: a reading command must start fast
     from ankita_agent.app.agent import Agent
+    from ankita_agent.app.installation import Installation, Shipped, Whereto
+    from ankita_agent.app.removal import Removal
     from ankita_agent.app.routines import Routines
     from ankita_agent.app.runner import Runner
     from ankita_agent.app.seat import Opened
+    from ankita_agent.app.service import Service
+    from ankita_agent.app.service_words import View, Words
+    from ankita_agent.app.unit_files import UnitFiles
     from ankita_agent.app.world import World
     from ankita_agent.core.routine_file import Judgement
 
@@ -79,24 +87,35 @@ def run_agent(user: ThisUser, options: AgentOptions) -> int:
     try:
         world = World(SystemClock(), wakeups, PosixProcesses(options.umask), readiness)
         prepare_state_directory(user.places.state)
-        return _build_agent(user, options, world, manager).run()
+        opener = ledger_opener(user.places.ledger, world.processes.this_process().boot)
+        return build_agent(user, options, world, PosixFiles(), opener, manager).run()
     except OSError as error:
         raise cannot_write(user.places.state, error) from None
     finally:
         wakeups.close()
 
 
-def _build_agent(user: ThisUser, options: AgentOptions, world: "World", manager: str | None) -> "Agent":
+def build_agent(
+    user: ThisUser,
+    options: AgentOptions,
+    world: "World",
+    files: Files,
+    open_ledger: Callable[[bool], "Opened"],
+    manager: str | None,
+) -> "Agent":
+    """The agent over these ports. Its state directory must be there. Raises OSError."""
     from ankita_agent.app.agent import Agent
     from ankita_agent.app.claim import Card
     from ankita_agent.app.owner import Owner
+    from ankita_agent.app.patience import Patience, patient_files
     from ankita_agent.app.report import Report, write_report
     from ankita_agent.app.reporter import Reporter
     from ankita_agent.app.requests import REQUESTS, Requests
     from ankita_agent.app.told import Lines
     from ankita_agent.app.world import Manner
 
-    places, files = user.places, PosixFiles()
+    places, patience = user.places, Patience(world.clock, world.readiness)
+    files = patient_files(files, patience.waiting)
     state = files.open_directory(places.state)
     process = world.processes.this_process()
     card = Card(os.urandom(16).hex(), process, os.getuid(), __version__, manager, socket.gethostname())
@@ -122,7 +141,8 @@ def _build_agent(user: ThisUser, options: AgentOptions, world: "World", manager:
             __version__,
             inherits_environment=inherits,
         ),
-        _ledger_opener(places.ledger, process.boot),
+        patience,
+        open_ledger,
     )
 
 
@@ -166,7 +186,8 @@ def routine_judge() -> Callable[[bytes], "Judgement"]:
     return lambda content: judge(read_document(content), zone)
 
 
-def _ledger_opener(path: str, boot: str) -> Callable[[bool], "Opened"]:
+def ledger_opener(path: str, boot: str) -> Callable[[bool], "Opened"]:
+    """What opens the ledger of an owner in this boot; told that it is damaged, it sets it aside before."""
     from ankita_agent.adapters.sqlite_ledger import memory_ledger, open_owner, set_aside
     from ankita_agent.app.seat import Opened
 
@@ -250,3 +271,118 @@ def read_routines(user: ThisUser) -> list[tuple[str, Timetable, bool]]:
         (routine.name, Timetable(routine.schedule, zone_named(routine.timezone)), routine.enabled)
         for routine in file.routines
     ]
+
+
+def service_manager(user: ThisUser, *, quick: bool = False) -> ServiceManager:
+    """The service manager of this user; whether it can be reached shows with each call.
+
+    `quick` is for commands that only show how it is: through systemctl, which starts faster, and without much patience.
+    """
+    from ankita_agent.adapters.user_manager import UserManager, child_environment, find_program
+
+    whereabouts = UserManager(user.environment, os.getuid())
+    if not quick:
+        try:
+            from ankita_agent.adapters.pystemd_manager import PystemdManager
+        except ImportError:  # an extra
+            pass
+        else:
+            return PystemdManager(whereabouts.locate)
+    from ankita_agent.adapters.systemctl_manager import PATIENCE, SystemctlManager
+
+    systemctl, children = find_program("systemctl", user.environment), child_environment(user.environment)
+    locate = whereabouts.locate if systemctl else whereabouts.locate_without_program
+    return SystemctlManager(systemctl or "systemctl", children, locate, Duration(SECOND) if quick else PATIENCE)
+
+
+def login_manager(user: ThisUser) -> Lingering:
+    """What knows whether this user's services go on without a login."""
+    from ankita_agent.adapters.login_manager import LoginManager
+    from ankita_agent.adapters.user_manager import child_environment, find_program
+
+    loginctl, children = find_program("loginctl", user.environment), child_environment(user.environment)
+    return LoginManager(user_facts().name, loginctl, children)
+
+
+def newest_lines(user: ThisUser) -> list[str]:
+    """What the service, and its manager about it, said last; nothing where that cannot be read."""
+    from ankita_agent.adapters.journal import newest_lines as read
+    from ankita_agent.adapters.user_manager import child_environment, find_program
+    from ankita_agent.core.service import UNIT
+
+    journalctl = find_program("journalctl", user.environment)
+    return [] if journalctl is None else read(journalctl, UNIT, child_environment(user.environment))
+
+
+def service_program() -> tuple[str, ...]:
+    """The command line of the service: this Python, by the path that it was called by.
+
+    A virtual environment's own link to it survives an upgrade of what it leads to. -P: the service begins in the
+    home, and a click.py there is none of ours.
+    """
+    return (os.path.abspath(sys.executable), "-P", "-m", "ankita_agent", "run", "--standby")
+
+
+def service_variables(user: ThisUser) -> dict[str, str]:
+    """What the service has to be told, to find the same directories as this shell."""
+    default, mine = find_places({}, user.home, os.getcwd), user.places
+    differ = {"ANKITA_STATE_DIR": (mine.state, default.state), "ANKITA_CONFIG_DIR": (mine.config, default.config)}
+    return {name: path for name, (path, by_default) in differ.items() if path != by_default}
+
+
+def service(
+    user: ThisUser,
+    view: "Callable[[Collection[int]], View]",
+    tell: Callable[[str], None],
+    words: "Words",
+    within: int | None,
+) -> "Service":
+    """Starting and stopping the service of this user; the arguments are those of `app.service.Service`."""
+    from ankita_agent.app.service import Service
+
+    def pause(span: Duration) -> None:
+        time.sleep(in_seconds(span))
+
+    return Service(service_manager(user), look_at_processes(), SystemClock(), view, pause, tell, words, within)
+
+
+def installation(user: ThisUser, tell: Callable[[str], None]) -> "Installation":
+    """Installing the service of this user; `tell` is given a line for people about each step."""
+    from ankita_agent.app.installation import Installation
+
+    units = find_unit_places(user.environment, user.home)
+    manager, lingering = service_manager(user), login_manager(user)
+    return Installation(manager, lingering, unit_files(), shipped_texts(), unit_paths(user, units), tell)
+
+
+def removal(user: ThisUser, tell: Callable[[str], None]) -> "Removal":
+    """Taking that service away."""
+    from ankita_agent.app.removal import Removal
+
+    units = find_unit_places(user.environment, user.home)
+    return Removal(service_manager(user), unit_files(), shipped_texts(), unit_paths(user, units), units.own, tell)
+
+
+def unit_files() -> "UnitFiles":
+    """The files of units on this machine."""
+    from ankita_agent.adapters.routine_files import judge_directory
+    from ankita_agent.app.unit_files import UnitFiles
+
+    return UnitFiles(PosixFiles(), judge_directory, os.path.realpath)
+
+
+def unit_paths(user: ThisUser, units: UnitPlaces) -> "Whereto":
+    """Where installing writes."""
+    from ankita_agent.app.installation import Whereto
+
+    return Whereto(units.packages, user.places.routines)
+
+
+def shipped_texts() -> "Shipped":
+    """The texts that the package carries for installing."""
+    from ankita_agent.app.installation import HARDENING, SCHEMA, SLICE, Shipped
+    from ankita_agent.core.service import UNIT
+    from ankita_agent.shipped import shipped_text
+
+    service, of_slice, hardening = (shipped_text("units", name) for name in (UNIT, SLICE, HARDENING))
+    return Shipped(service, of_slice, hardening, shipped_text("config", FILE), shipped_text("config", SCHEMA))

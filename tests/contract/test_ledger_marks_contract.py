@@ -125,6 +125,35 @@ def test_no_slot_is_lost_where_an_old_stretch_reaches_into_a_new_one(ledger: Led
     assert count >= 12
 
 
+# --- from where on rows can be reckoned ------------------------------------------------------------
+
+
+def reckoned_since(ledger: Ledger, name: str = "backup") -> Instant:
+    """From where on its rows are those of its present schedule."""
+    return ledger.accounts()[name].reckoned_since
+
+
+def test_rows_are_reckoned_from_where_the_present_schedule_came_into_force(ledger: Ledger) -> None:
+    term = seated(ledger)
+    assert reckoned_since(ledger) == at(-1)
+    ledger.settle_pass(term, at(5), [claim(5)], [], {"backup": at(5)})
+    ledger.put_in_force(term, [routine(meaning='{"run":"y"}')], at(6), BOOT)
+    assert reckoned_since(ledger) == at(-1)
+    ledger.put_in_force(term, [routine(schedule="every 6m")], at(7), BOOT)
+    assert reckoned_since(ledger) == at(7)
+
+
+def test_rows_are_reckoned_only_behind_what_is_relived(ledger: Ledger) -> None:
+    term = seated(ledger)
+    ledger.settle_pass(term, at(300), [], [], {"backup": at(300)})
+    ledger.lower_marks(term, at(60), every_five_minutes)
+    assert reckoned_since(ledger) == at(300)
+    ledger.put_in_force(term, [routine(schedule="every 6m")], at(61), BOOT)
+    assert reckoned_since(ledger) == at(300)
+    ledger.settle_pass(term, at(300), [], [], {"backup": at(300)})
+    assert (mark_of(ledger), reckoned_since(ledger)) == ((at(300), None), at(300))
+
+
 # --- routines in force -----------------------------------------------------------------------------
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ankita_agent.adapters.sqlite_ledger import open_reader
+from ankita_agent.adapters.sqlite_ledger import SqliteLedger, open_reader
 from ankita_agent.core.outcomes import Outcome, Reason, Trigger
-from ankita_agent.core.rows import End, HistoryRow, RoutineSummary
+from ankita_agent.core.rows import Covered, End, HistoryRow, RoutineSummary
 from ankita_agent.ports.ledger import Ledger, LedgerReader
 from tests.ledgers import (
     ATTEMPT,
@@ -245,6 +245,58 @@ def test_reboots_are_slots_of_a_summary(both: Both) -> None:
     both.owner.record([], [failure(fire)])
     assert numbers(both.summary().recent) == [fire]
     assert both.summary().unsuccessful_slots == 1
+
+
+def test_what_rows_of_slots_cover_comes_in_order_and_without_boots_and_manual_runs(both: Both) -> None:
+    term = seated(both.owner)
+    both.owner.settle_pass(term, at(20), [claim(20)], [missed(0, 15, 4)], {})
+    both.owner.settle_pass(term, at(21), [claim(7, request="r1"), claim(8, boot=BOOT)], [], {})
+    assert both.reader.covered("backup", at(-1)) == [Covered(at(0), at(15), 4), Covered(at(20), at(20), 1)]
+    assert both.reader.covered("backup", at(14)) == both.reader.covered("backup", at(-1))
+    assert both.reader.covered("backup", at(15)) == [Covered(at(20), at(20), 1)]
+    assert both.reader.covered("unheard-of", at(0)) == []
+
+
+def test_nothing_is_doubled_whatever_was_claimed_entered_and_asked_for(both: Both) -> None:
+    term = seated(both.owner)
+    for _ in range(2):
+        both.owner.settle_pass(
+            term, at(20), [claim(20), claim(20, request="r"), claim(20, boot=BOOT)], [missed(0, 15, 4)], {}
+        )
+    assert both.reader.doubled(9) == []
+
+
+@pytest.mark.parametrize(
+    ("slot", "until", "first"), [(0, 0, 0), (10, 10, 10), (-5, 5, 0), (5, 10, 5), (-5, 30, 0), (15, 20, 15)]
+)
+def test_a_row_that_covers_what_another_covers_is_found_though_no_index_kept_it_out(
+    both: Both, slot: int, until: int, first: int
+) -> None:
+    term = seated(both.owner, routine("briefing"), routine())
+    both.owner.settle_pass(term, at(15), [claim(15, "briefing")], [missed(0, 15, 4)], {})
+    assert isinstance(both.owner, SqliteLedger)
+    both.owner._connection.execute("DROP INDEX history_slot")
+    both.owner._connection.execute(
+        "INSERT INTO history (routine, slot, until, count, trigger, term, outcome, reason, ended_at) "
+        "VALUES ('backup', ?, ?, ?, 'schedule', 1, 'missed', 'off', 1)",
+        (at(slot), at(until), 1 if slot == until else 2),
+    )
+    assert both.reader.doubled(9) == [("backup", at(first))]
+    assert both.reader.doubled(0) == []
+
+
+@pytest.mark.parametrize(("index", "key"), [("history_boot", "boot"), ("history_request", "request")])
+def test_a_boot_or_a_request_with_two_rows_is_doubled(both: Both, index: str, key: str) -> None:
+    term = seated(both.owner)
+    fire_now(both.owner, term, claim(3, **{key: "k"}))
+    assert isinstance(both.owner, SqliteLedger)
+    both.owner._connection.execute(f"DROP INDEX {index}")
+    both.owner._connection.execute(
+        f"INSERT INTO history (routine, slot, until, {key}, trigger, term, claimed_at) "
+        "VALUES ('backup', ?, ?, 'k', 'schedule', 1, 1)",
+        (at(4), at(4)),
+    )
+    assert both.reader.doubled(9) == [("backup", at(3))]
 
 
 def test_closing_twice_is_no_error(both: Both) -> None:

@@ -86,7 +86,7 @@ def test_every_command_has_help_that_ends_with_an_example(name: str) -> None:
 
 
 def test_the_example_of_status_in_the_contract_is_valid_and_whole(home: Path) -> None:
-    [text] = re.findall(r"```json\n(.+?)```", JSON, re.DOTALL)
+    text = re.findall(r"```json\n(.+?)```", JSON, re.DOTALL)[0]
     example: dict[str, Any] = json.loads(text)
     result = run("status", "--json")
     assert result.returncode == 3

@@ -20,7 +20,8 @@ MAY_IMPORT: Final = {
     "testing": {"core", "ports", "testing"},
     "shipped": {"core"},
     "wiring": {"core", "ports", "app", "adapters", "testing", "shipped", ""},
-    "cli": {"core", "ports", "app", "wiring", "cli", "shipped", "testing", ""},
+    "wiring_doctor": {"core", "ports", "app", "adapters", "wiring", ""},
+    "cli": {"core", "ports", "app", "wiring", "wiring_doctor", "cli", "shipped", "testing", ""},
     "__main__": {"cli"},
     "": set(),  # ankita_agent itself: its version, nothing else
 }

@@ -47,7 +47,7 @@ def summary(*recent: HistoryRow, last_success: Instant | None = None) -> Routine
     in_force = InForce("r", "every 1h", "UTC", Duration(0), True, "", "{}")
     ran = next((each for each in recent if each.outcome not in (Outcome.SKIPPED, Outcome.MISSED)), None)
     return RoutineSummary(
-        account=Account(in_force, NOW, None, "boot"),
+        account=Account(in_force, NOW, None, "boot", NOW),
         last=recent[0] if recent else None,
         last_run=ran,
         last_success=last_success,

@@ -18,8 +18,9 @@ from ankita_agent.core.errors import LedgerDamaged, LedgerTooNew, LedgerUnavaila
 from ankita_agent.core.outcomes import REASONS, Outcome, Reason, Trigger
 from tests.ledgers import at, claim, failure, fire_now, missed, routine, seated
 
-SECOND_VERSION = Migration(2, "ALTER TABLE history ADD COLUMN mood TEXT NOT NULL DEFAULT 'calm';")
-BROKEN_VERSION = Migration(2, "ALTER TABLE history ADD COLUMN mood TEXT; CREATE TABLE terms (broken);")
+NEXT = NEWEST + 1
+NEXT_VERSION = Migration(NEXT, "ALTER TABLE history ADD COLUMN mood TEXT NOT NULL DEFAULT 'calm';")
+BROKEN_VERSION = Migration(NEXT, "ALTER TABLE history ADD COLUMN mood TEXT; CREATE TABLE terms (broken);")
 
 
 @pytest.fixture
@@ -34,7 +35,7 @@ def path(tmp_path: Path) -> str:
 def facts_of(connection: sqlite3.Connection) -> tuple[object, ...]:
     """Everything that a schema consists of, comments and spacing aside."""
     rows = connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY name").fetchall()
-    plain = [(*names, re.sub(r"\s+", " ", re.sub(r"--.*", "", sql or ""))) for *names, sql in rows]
+    plain = [(*names, re.findall(r"\w+|[^\w\s]", re.sub(r"--.*", "", sql or ""))) for *names, sql in rows]
     return (*plain, connection.execute("PRAGMA application_id").fetchall())
 
 
@@ -79,14 +80,14 @@ def test_a_new_ledger_is_private_and_durable(tmp_path: Path) -> None:
 
 
 def test_a_migration_keeps_the_rows_and_leaves_a_copy_of_what_was_before(path: str) -> None:
-    with closing(open_owner(path, migrations=[*shipped_migrations(), SECOND_VERSION])) as ledger:
+    with closing(open_owner(path, migrations=[*shipped_migrations(), NEXT_VERSION])) as ledger:
         assert len(ledger.history(None, 9)) == 1
     version, columns = version_at(path)
-    assert (version, columns[-1]) == (2, "mood")
-    assert sorted(os.listdir(os.path.dirname(path))) == ["ledger.db", "ledger.db.before-v2"]
-    version, columns = version_at(f"{path}.before-v2")
-    assert (version, columns[-1]) == (1, "detail")
-    assert stat.S_IMODE(os.stat(f"{path}.before-v2").st_mode) == 0o600
+    assert (version, columns[-1]) == (NEXT, "mood")
+    assert sorted(os.listdir(os.path.dirname(path))) == ["ledger.db", f"ledger.db.before-v{NEXT}"]
+    version, columns = version_at(f"{path}.before-v{NEXT}")
+    assert (version, columns[-1]) == (NEWEST, "detail")
+    assert stat.S_IMODE(os.stat(f"{path}.before-v{NEXT}").st_mode) == 0o600
 
 
 def test_a_migration_that_fails_leaves_the_version_before_and_can_be_tried_again(path: str) -> None:
@@ -96,42 +97,42 @@ def test_a_migration_that_fails_leaves_the_version_before_and_can_be_tried_again
             open_owner(path, migrations=[*shipped_migrations(), BROKEN_VERSION])
     assert version_at(path) == before
     open_owner(path).close()
-    open_owner(path, migrations=[*shipped_migrations(), SECOND_VERSION]).close()
-    assert version_at(path)[0] == 2
+    open_owner(path, migrations=[*shipped_migrations(), NEXT_VERSION]).close()
+    assert version_at(path)[0] == NEXT
 
 
 def test_migrations_before_a_failing_one_stay(path: str) -> None:
-    third = Migration(3, "SELECT nothing FROM nowhere;")
+    after_it = Migration(NEXT + 1, "SELECT nothing FROM nowhere;")
     with pytest.raises(OurFault):
-        open_owner(path, migrations=[*shipped_migrations(), SECOND_VERSION, third])
-    assert version_at(path)[0] == 2
+        open_owner(path, migrations=[*shipped_migrations(), NEXT_VERSION, after_it])
+    assert version_at(path)[0] == NEXT
 
 
 def test_a_migration_is_applied_once(path: str) -> None:
     for _ in range(2):
-        open_owner(path, migrations=[*shipped_migrations(), SECOND_VERSION]).close()
-    assert version_at(path)[0] == 2
+        open_owner(path, migrations=[*shipped_migrations(), NEXT_VERSION]).close()
+    assert version_at(path)[0] == NEXT
 
 
 def test_a_ledger_of_a_newer_version_is_refused_with_both_versions_and_the_way_back(path: str) -> None:
-    open_owner(path, migrations=[*shipped_migrations(), SECOND_VERSION]).close()
+    open_owner(path, migrations=[*shipped_migrations(), NEXT_VERSION]).close()
     untouched = Path(path).read_bytes()
     for refused in (open_owner, open_reader):
         with pytest.raises(LedgerTooNew) as fault:
             refused(path)
-        assert "version 2" in fault.value.fact
-        assert "up to 1" in fault.value.fact
-        assert f"mv {path}.before-v2 {path}" in fault.value.do
+        assert f"version {NEXT}" in fault.value.fact
+        assert f"up to {NEWEST}" in fault.value.fact
+        assert f"mv {path}.before-v{NEXT} {path}" in fault.value.do
     assert Path(path).read_bytes() == untouched
-    os.unlink(f"{path}.before-v2")
+    os.unlink(f"{path}.before-v{NEXT}")
     with pytest.raises(LedgerTooNew) as fault:
         open_reader(path)
     assert "mv " not in fault.value.do
 
 
 def test_the_copy_that_is_named_opens_under_the_older_version(path: str) -> None:
-    open_owner(path, migrations=[*shipped_migrations(), SECOND_VERSION]).close()
-    os.replace(f"{path}.before-v2", path)
+    open_owner(path, migrations=[*shipped_migrations(), NEXT_VERSION]).close()
+    os.replace(f"{path}.before-v{NEXT}", path)
     with closing(open_owner(path)) as ledger:
         assert len(ledger.history(None, 9)) == 1
 
@@ -143,7 +144,45 @@ def test_a_reader_never_migrates(path: str) -> None:
     assert len(reader.history(None, 9)) == 1
     reader.close()
     assert Path(path).read_bytes() == untouched
-    assert not os.path.exists(f"{path}.before-v2")
+    assert not os.path.exists(f"{path}.before-v{NEXT}")
+
+
+@pytest.fixture
+def first_version(tmp_path: Path) -> str:
+    """A ledger of version 1 in which `backup` is accounted for up to minute 10, and `relived` was set back to it."""
+    path = str(tmp_path / "old.db")
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(read_sql("migrations/0001_ledger.sql"))
+        connection.execute("PRAGMA user_version = 1")
+        for number, (name, relived) in enumerate([("backup", None), ("relived", at(50))]):
+            connection.execute(
+                "INSERT INTO routines VALUES (?, ?, 'every 5m', 'UTC', 0, 1, '', '{}')",
+                (name, number),
+            )
+            connection.execute("INSERT INTO marks VALUES (?, ?, ?, 'boot')", (name, at(10), relived))
+        connection.commit()
+    return path
+
+
+def test_rows_of_a_first_ledger_are_reckoned_from_where_it_became_a_second(first_version: str) -> None:
+    reader = open_reader(first_version)
+    assert reader is not None
+    with closing(reader), closing(open_owner(first_version)) as owner:
+        since = {name: account.reckoned_since for name, account in owner.accounts().items()}
+        assert since == {"backup": at(10), "relived": at(50)}
+        assert (reader.doubled(9), reader.covered("backup", at(0))) == ([], [])
+
+
+def test_a_reader_reads_a_first_ledger_as_it_is(first_version: str) -> None:
+    reader = open_reader(first_version)
+    assert reader is not None
+    with closing(reader):
+        assert {name: each.reckoned_since for name, each in reader.accounts().items()} == {
+            "backup": at(10),
+            "relived": at(50),
+        }
+    with closing(sqlite3.connect(first_version)) as connection:
+        assert connection.execute("PRAGMA user_version").fetchall() == [(1,)]
 
 
 def test_the_checks_of_the_schema_know_every_outcome_with_its_reasons_and_every_trigger() -> None:
@@ -202,7 +241,7 @@ def test_people_can_read_the_rows_with_sqlite3() -> None:
     ledger.close()
 
 
-def test_no_query_but_the_daily_pruning_reads_the_whole_history() -> None:
+def test_only_the_daily_pruning_and_the_look_for_doubles_read_the_whole_history() -> None:
     ledger = memory_ledger()
     scanning = set()
     for name, sql in {**named_queries("reading.sql"), **named_queries("owning.sql")}.items():
@@ -210,7 +249,7 @@ def test_no_query_but_the_daily_pruning_reads_the_whole_history() -> None:
         plan = ledger._connection.execute(f"EXPLAIN QUERY PLAN {sql}", values).fetchall()
         if any(re.match(r"SCAN history(?! USING INDEX history_(time|open))", step[3]) for step in plan):
             scanning.add(name)
-    assert scanning == {"prune_terms"}
+    assert scanning == {"prune_terms", "doubled"}
     ledger.close()
 
 

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import shlex
 import stat
 
 from ankita_agent.core.errors import AnkitaError, CannotWriteState
@@ -40,6 +41,21 @@ def prepare_state_directory(path: str) -> None:
         raise cannot_write(path, error) from None
     _refuse_untrusted(path, status)
     _refuse_lying_locks(path, status.st_dev)
+
+
+def examine_state_directory(path: str) -> AnkitaError | None:
+    """Why an owner would refuse the directory, or None; one that is not there yet is fine. Changes nothing."""
+    try:
+        status = os.lstat(path)
+        _refuse_untrusted(path, status)
+        _refuse_lying_locks(path, status.st_dev)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        return cannot_write(path, error)
+    except CannotWriteState as fault:
+        return fault
+    return None
 
 
 def _make(path: str) -> None:
@@ -97,7 +113,7 @@ def _refuse_untrusted(path: str, status: os.stat_result) -> None:
     if stat.S_IMODE(status.st_mode) & 0o077:
         raise refuse(
             f"its mode is {stat.S_IMODE(status.st_mode):04o}, so others could meddle with it",
-            f"close it: chmod 700 {path}",
+            f"close it: chmod 700 {shlex.quote(path)}",
         )
 
 

@@ -157,13 +157,24 @@ class Account:
 
     Every slot up to and including `accounted_until` has its row; none above has. Slots up to
     `relived_until` may have rows from before the clock was set back, so they are accounted one by one.
-    `known_since_boot` is the boot id under which the routine came into force.
+    `known_since_boot` is the boot id under which the routine came into force. From `reckoned_since` on, exclusive,
+    all its rows are of its present schedule and of one course of the clock, so that they can be counted against it.
     """
 
     in_force: InForce
     accounted_until: Instant
     relived_until: Instant | None
     known_since_boot: str
+    reckoned_since: Instant
+
+
+@dataclass(frozen=True, slots=True)
+class Covered:
+    """The slots that one row ends: `count` of them from `slot` to `until`, both inclusive."""
+
+    slot: Instant
+    until: Instant
+    count: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from ankita_agent.core.instants import Instant
 from ankita_agent.core.rows import (
     Account,
     Claim,
+    Covered,
     End,
     Entry,
     HistoryRow,
@@ -60,6 +61,17 @@ class LedgerReader(Protocol):
 
     def row(self, fire: int) -> HistoryRow | None:
         """One row by its number."""
+        ...
+
+    def doubled(self, limit: int) -> list[tuple[str, Instant]]:
+        """Routines and slots that more than one row ends: at most `limit` of them. There must be none.
+
+        Looks at every row, and not by the indexes that keep doubles out.
+        """
+        ...
+
+    def covered(self, routine: str, after: Instant) -> list[Covered]:
+        """What the routine's rows of slots cover that end after `after`, in order; no boots, no manual runs."""
         ...
 
     def close(self) -> None:

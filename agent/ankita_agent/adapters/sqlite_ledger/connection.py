@@ -30,7 +30,7 @@ from ankita_agent.adapters.sqlite_ledger.reader import SqliteLedgerReader
 from ankita_agent.adapters.sqlite_ledger.versions import Migration, migrate, shipped_migrations, version_of
 from ankita_agent.core.instants import SECOND, Duration, in_seconds
 
-READING: Final[Mapping[int, str]] = {1: "reading.sql"}
+READING: Final[Mapping[int, str]] = {1: "reading_1.sql", 2: "reading.sql"}
 """The questions for each version of the schema. A migration that changes what they read leaves the old file
 here under its old number, so that a newer command reads an older ledger as it is."""
 

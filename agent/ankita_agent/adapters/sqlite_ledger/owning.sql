@@ -24,11 +24,13 @@ INSERT INTO sqlite_sequence (name, seq) VALUES ('history', :number);
 -- name: put_mark
 -- The same schedule, in force and enabled before, keeps its mark; any other begins at :now. A mark that this
 -- lowers (the clock was set back a little) leaves the slots up to the old one as relived: they may have rows.
-INSERT INTO marks (routine, accounted_until, relived_until, known_since_boot)
-VALUES (:routine, :now, NULL, :boot)
+-- Only behind those are all rows of the new schedule.
+INSERT INTO marks (routine, accounted_until, relived_until, known_since_boot, reckoned_since)
+VALUES (:routine, :now, NULL, :boot, :now)
 ON CONFLICT (routine) DO UPDATE SET
     accounted_until = :now,
     relived_until = nullif(max(accounted_until, coalesce(relived_until, accounted_until), :now), :now),
+    reckoned_since = max(accounted_until, coalesce(relived_until, accounted_until), :now),
     known_since_boot = :boot
 WHERE NOT EXISTS (
     SELECT 1 FROM routines
@@ -86,7 +88,8 @@ WHERE routine = :routine AND accounted_until < :mark;
 -- name: lower_marks
 UPDATE marks SET
     accounted_until = :to,
-    relived_until = max(accounted_until, coalesce(relived_until, accounted_until))
+    relived_until = max(accounted_until, coalesce(relived_until, accounted_until)),
+    reckoned_since = max(accounted_until, coalesce(relived_until, accounted_until))
 WHERE accounted_until > :to;
 
 -- name: clock_rows_above

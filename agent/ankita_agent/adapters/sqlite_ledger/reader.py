@@ -9,7 +9,7 @@ from typing import Final
 from ankita_agent.adapters.sqlite_ledger.faults import Doing, told
 from ankita_agent.adapters.sqlite_ledger.values import Columns, account, history_row, open_fire, term_record
 from ankita_agent.core.instants import Instant
-from ankita_agent.core.rows import Account, HistoryRow, OpenFire, RoutineSummary, TermRecord
+from ankita_agent.core.rows import Account, Covered, HistoryRow, OpenFire, RoutineSummary, TermRecord
 
 RECENT_SLOTS: Final = 3
 """How many slots `RoutineSummary.recent` reaches back."""
@@ -76,6 +76,14 @@ class SqliteLedgerReader:
         """One row by its number."""
         found = self._ask("row", fire=fire)
         return history_row(found[0]) if found else None
+
+    def doubled(self, limit: int) -> list[tuple[str, Instant]]:
+        """Routines and slots that more than one row ends: at most `limit` of them. There must be none."""
+        return [(routine, slot) for routine, slot in self._ask("doubled", limit=max(limit, 0))]
+
+    def covered(self, routine: str, after: Instant) -> list[Covered]:
+        """What the routine's rows of slots cover that end after `after`, in order; no boots, no manual runs."""
+        return [Covered(*columns) for columns in self._ask("covered", routine=routine, after=after)]
 
     def close(self) -> None:
         """Let go of the file. Idempotent."""

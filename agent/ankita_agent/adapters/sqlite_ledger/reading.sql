@@ -9,7 +9,7 @@ LIMIT 1;
 
 -- name: accounts
 SELECT routine, schedule, timezone, jitter, enabled, description, meaning,
-       accounted_until, relived_until, known_since_boot
+       accounted_until, relived_until, known_since_boot, reckoned_since
 FROM routines JOIN marks USING (routine)
 ORDER BY position;
 
@@ -87,3 +87,26 @@ SELECT id, routine, slot, until, count, "trigger", outcome, reason, quiet, claim
        exit_code, signal, attempts, term, log, request, blocked_by, detail
 FROM history
 WHERE id = :fire;
+
+-- name: doubled
+-- Rows that cover what another row of the routine covers already: neighbours by their end, for wherever two rows
+-- overlap, two neighbours do. NOT INDEXED: the indexes that refuse such rows may be what is broken.
+SELECT routine, max(slot, before) FROM (
+    SELECT routine, slot, until, lag(slot) OVER ends AS before, lag(until) OVER ends AS ended
+    FROM history NOT INDEXED
+    WHERE request IS NULL AND boot IS NULL
+    WINDOW ends AS (PARTITION BY routine ORDER BY until))
+WHERE slot <= ended
+UNION ALL
+SELECT routine, min(slot) FROM history NOT INDEXED WHERE boot IS NOT NULL GROUP BY routine, boot HAVING count(*) > 1
+UNION ALL
+SELECT routine, min(slot) FROM history NOT INDEXED
+WHERE request IS NOT NULL
+GROUP BY routine, request
+HAVING count(*) > 1
+LIMIT :limit;
+
+-- name: covered
+SELECT slot, until, count FROM history
+WHERE routine = :routine AND until > :after AND request IS NULL AND boot IS NULL
+ORDER BY until, slot;

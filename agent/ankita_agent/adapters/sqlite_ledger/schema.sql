@@ -37,7 +37,8 @@ CREATE TABLE marks (
     routine           TEXT PRIMARY KEY,
     accounted_until   INTEGER NOT NULL,
     relived_until     INTEGER,  -- up to here rows may stand above the mark: the clock was set back
-    known_since_boot  TEXT NOT NULL
+    known_since_boot  TEXT NOT NULL,
+    reckoned_since    INTEGER NOT NULL DEFAULT 0  -- from here on its rows are those of its present schedule alone
 ) WITHOUT ROWID;
 
 -- One row per slot, per stretch of slots that ended alike, per manual request, or per boot of an @reboot.
