@@ -47,7 +47,8 @@ from ankita_agent.core.schedule import Timetable, parse_schedule
 from ankita_agent.core.zones import zone_named
 from ankita_agent.ports.ledger import Ledger
 from ankita_agent.ports.wakeups import Happened
-from ankita_agent.wiring import find_this_user, routine_judge, routine_source
+from ankita_agent.wiring.routines import routine_judge, routine_source
+from ankita_agent.wiring.user import find_this_user
 from tests.bench.measured import Sample, Sheet
 from tests.bench.mix import SCHEDULES, ZONES, sleeping_file
 

@@ -11,7 +11,7 @@ import click
 import pytest
 
 from ankita_agent.cli.main import COMMANDS, ankita_agent
-from ankita_agent.wiring import routine_judge
+from ankita_agent.wiring.routines import routine_judge
 
 ROOT: Final = Path(__file__).parents[2]
 README: Final = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -19,9 +19,8 @@ MAY_IMPORT: Final = {
     "adapters": {"core", "ports"},  # and each its own package
     "testing": {"core", "ports", "testing"},
     "shipped": {"core"},
-    "wiring": {"core", "ports", "app", "adapters", "testing", "shipped", ""},
-    "wiring_doctor": {"core", "ports", "app", "adapters", "wiring", ""},
-    "cli": {"core", "ports", "app", "wiring", "wiring_doctor", "cli", "shipped", "testing", ""},
+    "wiring": {"core", "ports", "app", "adapters", "testing", "shipped", "wiring", ""},
+    "cli": {"core", "ports", "app", "wiring", "cli", "shipped", "testing", ""},
     "__main__": {"cli"},
     "": set(),  # ankita_agent itself: its version, nothing else
 }

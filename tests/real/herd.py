@@ -9,7 +9,6 @@ import os
 import signal
 import sys
 
-from ankita_agent import wiring
 from ankita_agent.adapters import (
     attempt_outputs,
     linux_wakeups,
@@ -20,6 +19,7 @@ from ankita_agent.adapters import (
 )
 from ankita_agent.app import agent
 from ankita_agent.cli.main import run_command
+from ankita_agent.wiring import agent as wiring
 
 IMPORTED = (wiring, attempt_outputs, linux_wakeups, posix_processes, routine_files, sqlite_ledger, yaml_files, agent)
 """What each would import in a time of its own."""

@@ -34,7 +34,8 @@ from ankita_agent.ports.files import Descriptor
 from ankita_agent.ports.ledger import Ledger
 from ankita_agent.ports.readiness import Readiness
 from ankita_agent.ports.wakeups import Happened
-from ankita_agent.wiring import AgentOptions, build_agent, find_this_user, ledger_opener
+from ankita_agent.wiring.agent import AgentOptions, build_agent, ledger_opener
+from ankita_agent.wiring.user import find_this_user
 
 FAULTS: Final = os.path.expanduser("~/faults")
 

@@ -9,7 +9,6 @@ from typing import Final, NamedTuple
 
 import click
 
-from ankita_agent import wiring
 from ankita_agent.app.places import FILE
 from ankita_agent.core.errors import OurFault
 from ankita_agent.core.problems import Problem, Severity
@@ -17,6 +16,8 @@ from ankita_agent.core.routine_file import Judgement
 from ankita_agent.core.tree import lines_of
 from ankita_agent.ports.routine_source import Absent, Found, RoutineSource, Unusable
 from ankita_agent.shipped import shipped_path
+from ankita_agent.wiring.routines import routine_judge, routine_source
+from ankita_agent.wiring.user import find_this_user
 
 FINE, WARNED, REFUSED = 0, 1, 78
 MOST_SHOWN: Final = 100
@@ -178,11 +179,11 @@ def _say(text: str) -> None:
 
 
 def _find_source() -> RoutineSource:
-    return wiring.routine_source(wiring.find_this_user(dict(os.environ)).places)
+    return routine_source(find_this_user(dict(os.environ)).places)
 
 
 def _parse(content: bytes) -> Judgement:
-    return wiring.routine_judge()(content)
+    return routine_judge()(content)
 
 
 def _find_sample() -> str | None:

@@ -13,7 +13,7 @@ from ankita_agent.app.examination import Examination
 from ankita_agent.cli.output import json_option, local_time, print_json, printable, say
 from ankita_agent.core.findings import Finding, Severity
 from ankita_agent.core.instants import Instant, format_instant
-from ankita_agent.wiring_doctor import examine_user, find_patient, mending
+from ankita_agent.wiring.doctor import examine_user, find_patient, mending
 
 _COLOURS: Final = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: "cyan"}
 

@@ -9,7 +9,8 @@ from ankita_agent.cli.names import no_such_routine
 from ankita_agent.cli.output import json_option, local_time, print_json, print_table
 from ankita_agent.core.durations import approximate
 from ankita_agent.core.instants import SECOND, parse_instant
-from ankita_agent.wiring import find_this_user, looking
+from ankita_agent.wiring.outlook import looking
+from ankita_agent.wiring.user import find_this_user
 
 
 @click.command("history")

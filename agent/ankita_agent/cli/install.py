@@ -8,7 +8,7 @@ from typing import Final
 
 import click
 
-from ankita_agent import __version__, wiring
+from ankita_agent import __version__
 from ankita_agent.app.inspection import NOBODY, Seen, look
 from ankita_agent.app.installation import Wanted, refuse_fleeting, refuse_sudo
 from ankita_agent.cli.output import printable, say
@@ -19,7 +19,11 @@ from ankita_agent.core.instants import SECOND, Duration
 from ankita_agent.core.outcomes import Outcome
 from ankita_agent.core.rows import HistoryRow
 from ankita_agent.core.service import UnitState
-from ankita_agent.wiring import ThisUser
+from ankita_agent.wiring.managers import newest_lines
+from ankita_agent.wiring.outlook import look_at_processes, looking
+from ankita_agent.wiring.routines import read_routines
+from ankita_agent.wiring.service import make_installation, service_program, service_variables
+from ankita_agent.wiring.user import ThisUser, find_this_user
 
 HEARTBEAT: Final = "heartbeat"
 """The routine of the sample that shows a sign of life every 10 s."""
@@ -49,11 +53,11 @@ def command(dry_run: bool, hardening: bool | None, no_linger: bool) -> int:
       ankita-agent install --dry-run
     """
     refuse_sudo(os.getuid(), os.environ.get("SUDO_UID", ""), "install")
-    user = wiring.find_this_user(dict(os.environ))
-    program = wiring.service_program()
+    user = find_this_user(dict(os.environ))
+    program = service_program()
     refuse_fleeting(program[0])
-    installation = wiring.installation(user, say)
-    wanted = Wanted(program, wiring.service_variables(user), __version__, hardening, linger=not no_linger)
+    installation = make_installation(user, say)
+    wanted = Wanted(program, service_variables(user), __version__, hardening, linger=not no_linger)
     plan = installation.plan(wanted)
     if dry_run:
         _show(plan)
@@ -66,7 +70,7 @@ def command(dry_run: bool, hardening: bool | None, no_linger: bool) -> int:
         say("no longer waiting; the service goes on starting, see: ankita-agent status", err=True)
         return 130
     except ServiceNotUp:
-        for line in wiring.newest_lines(user):
+        for line in newest_lines(user):
             say(f"it said     {line}", err=True)
         raise
     return _report(user, plan, state)
@@ -95,7 +99,7 @@ def _show(plan: Plan) -> None:
 
 def _warn_of_bad_routines(user: ThisUser) -> None:
     try:
-        wiring.read_routines(user)
+        read_routines(user)
     except BadConfiguration as fault:
         say(f"note        {fault.what}; see all of it: ankita-agent check")
 
@@ -131,10 +135,10 @@ def _role(user: ThisUser, state: UnitState) -> str:
 
 
 def _look(user: ThisUser) -> Seen:
-    with wiring.looking(user.places) as outlook:
+    with looking(user.places) as outlook:
         if outlook.state is None:
             return NOBODY
-        return look(outlook.files, outlook.state, wiring.look_at_processes(), outlook.clock.awake())
+        return look(outlook.files, outlook.state, look_at_processes(), outlook.clock.awake())
 
 
 def _see_the_heartbeat(user: ThisUser) -> bool:
@@ -153,7 +157,7 @@ def _see_the_heartbeat(user: ThisUser) -> bool:
 
 
 def _first_heartbeat(user: ThisUser) -> HistoryRow | None:
-    with wiring.looking(user.places) as outlook:
+    with looking(user.places) as outlook:
         end = outlook.clock.awake() + _HEARTBEAT_WITHIN
         while outlook.ledger is not None and outlook.clock.awake() < end:
             try:

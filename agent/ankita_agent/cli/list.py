@@ -9,7 +9,9 @@ from ankita_agent.app.queries import Document, list_document
 from ankita_agent.cli.names import document_of
 from ankita_agent.cli.output import json_option, near_time, print_json, print_table, say, time_left
 from ankita_agent.core.errors import BadConfiguration
-from ankita_agent.wiring import Outlook, ThisUser, find_this_user, look_at_processes, looking, read_routines
+from ankita_agent.wiring.outlook import Outlook, look_at_processes, looking
+from ankita_agent.wiring.routines import read_routines
+from ankita_agent.wiring.user import ThisUser, find_this_user
 
 
 @click.command("list")

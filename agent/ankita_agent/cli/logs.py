@@ -11,7 +11,8 @@ from ankita_agent.cli.output import CannotPrint, local_time, printable, say
 from ankita_agent.core.health import describe
 from ankita_agent.core.rows import HistoryRow
 from ankita_agent.ports.ledger import LedgerReader
-from ankita_agent.wiring import Outlook, ThisUser, find_this_user, look_at_outputs, looking
+from ankita_agent.wiring.outlook import Outlook, look_at_outputs, looking
+from ankita_agent.wiring.user import ThisUser, find_this_user
 
 _LOOK_EVERY = 0.2  # seconds between two looks at an output that is followed
 _NOTHING_TO_SHOW = 1

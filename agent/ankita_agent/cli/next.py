@@ -12,7 +12,9 @@ from ankita_agent.cli.output import json_option, print_json, print_table, say
 from ankita_agent.core.errors import WrongUse
 from ankita_agent.core.instants import Instant, format_instant, instant_of
 from ankita_agent.core.schedule import Timetable
-from ankita_agent.wiring import Outlook, ThisUser, find_this_user, look_at_processes, looking, read_routines
+from ankita_agent.wiring.outlook import Outlook, look_at_processes, looking
+from ankita_agent.wiring.routines import read_routines
+from ankita_agent.wiring.user import ThisUser, find_this_user
 
 
 @click.command("next")

@@ -8,7 +8,8 @@ import click
 
 from ankita_agent.cli.output import Teller, local_time
 from ankita_agent.core.errors import WrongUse
-from ankita_agent.wiring import AgentOptions, find_this_user, run_agent
+from ankita_agent.wiring.agent import AgentOptions, run_agent
+from ankita_agent.wiring.user import find_this_user
 
 
 @click.command("run")

@@ -5,7 +5,6 @@ from collections.abc import Callable, Collection
 
 import click
 
-from ankita_agent import wiring
 from ankita_agent.app.inspection import NOBODY, Seen, look
 from ankita_agent.app.queries import next_slot_of
 from ankita_agent.app.service import Service
@@ -17,7 +16,9 @@ from ankita_agent.core.errors import AnkitaError, WrongUse
 from ankita_agent.core.instants import Duration, Instant
 from ankita_agent.ports.ledger import LedgerReader
 from ankita_agent.ports.processes import Observed, Processes
-from ankita_agent.wiring import ThisUser
+from ankita_agent.wiring.outlook import look_at_processes, looking
+from ankita_agent.wiring.service import make_service
+from ankita_agent.wiring.user import ThisUser, find_this_user
 
 timeout_option = click.option("--timeout", metavar="DUR", help="Wait no longer than this, as in 30s or 2m.")
 now_option = click.option("--now", is_flag=True, help="Do not wait for what runs: stop it at once.")
@@ -46,9 +47,9 @@ def patience_of(timeout: str | None, default: Duration) -> Duration:
 
 def act(verb: str, do: Callable[[Service], Answer]) -> int:
     """Have the service do something, and say what came of it; the exit status. Ctrl-C ends the waiting alone."""
-    user = wiring.find_this_user(dict(os.environ))
-    processes = wiring.look_at_processes()
-    service = wiring.service(
+    user = find_this_user(dict(os.environ))
+    processes = look_at_processes()
+    service = make_service(
         user,
         lambda fires: _view(user, processes, fires),
         lambda line: say(line, err=True),
@@ -73,7 +74,7 @@ def _view(user: ThisUser, processes: Processes, fires: Collection[int]) -> View:
     """Agents and runs as they are now. Nothing here may keep a service from being stopped, so faults are left out."""
     seen = NOBODY
     try:
-        with wiring.looking(user.places) as outlook:
+        with looking(user.places) as outlook:
             if outlook.state is not None:
                 seen = look(outlook.files, outlook.state, processes, outlook.clock.awake())
             if outlook.ledger is not None:

@@ -16,15 +16,10 @@ from ankita_agent.core.instants import SECOND, Instant, parse_instant
 from ankita_agent.core.outcomes import Health
 from ankita_agent.core.rows import RoutineSummary
 from ankita_agent.core.service_view import ServiceView, describe_service, describe_version
-from ankita_agent.wiring import (
-    Outlook,
-    ThisUser,
-    find_this_user,
-    look_at_processes,
-    looking,
-    read_routines,
-    service_manager,
-)
+from ankita_agent.wiring.managers import service_manager
+from ankita_agent.wiring.outlook import Outlook, look_at_processes, looking
+from ankita_agent.wiring.routines import read_routines
+from ankita_agent.wiring.user import ThisUser, find_this_user
 
 _WIDTH = 8
 """Of the first column: the longest word in it is `degraded`."""

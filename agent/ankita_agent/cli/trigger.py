@@ -19,7 +19,8 @@ from ankita_agent.core.outcomes import Outcome, Trigger
 from ankita_agent.core.rows import HistoryRow, ProcessId
 from ankita_agent.ports.ledger import LedgerReader
 from ankita_agent.ports.processes import Observed, Processes
-from ankita_agent.wiring import Outlook, find_this_user, look_at_processes, looking
+from ankita_agent.wiring.outlook import Outlook, look_at_processes, looking
+from ankita_agent.wiring.user import find_this_user
 
 _LOOK_EVERY = 0.02  # seconds between two looks at the ledger
 _TAKEN_UP_WITHIN = Duration(10 * SECOND)

@@ -5,7 +5,6 @@ import shlex
 
 import click
 
-from ankita_agent import wiring
 from ankita_agent.app.inspection import look
 from ankita_agent.app.installation import refuse_sudo
 from ankita_agent.app.purge import purge, refuse_living
@@ -15,7 +14,10 @@ from ankita_agent.cli.output import near_time, printable, say
 from ankita_agent.core.errors import AnkitaError
 from ankita_agent.core.instants import format_instant
 from ankita_agent.core.rows import RoutineSummary
-from ankita_agent.wiring import Outlook, ThisUser
+from ankita_agent.wiring.managers import login_manager
+from ankita_agent.wiring.outlook import Outlook, look_at_processes, looking
+from ankita_agent.wiring.service import make_removal
+from ankita_agent.wiring.user import ThisUser, find_this_user
 
 
 @click.command("uninstall")
@@ -36,10 +38,10 @@ def command(and_state: bool) -> int:
       ankita-agent uninstall
     """
     refuse_sudo(os.getuid(), os.environ.get("SUDO_UID", ""), "uninstall")
-    user = wiring.find_this_user(dict(os.environ))
-    removal = wiring.removal(user, say)
+    user = find_this_user(dict(os.environ))
+    removal = make_removal(user, say)
     installed = removal.look()
-    with wiring.looking(user.places) as outlook:
+    with looking(user.places) as outlook:
         if and_state:
             _refuse_other_agents(outlook, installed)
         if not installed.nothing:
@@ -60,14 +62,14 @@ def _refuse_other_agents(outlook: Outlook, installed: Installed) -> None:
     """With --purge: no agent may live, but for the service, which is going to be stopped."""
     if outlook.state is None or (installed.running and _other_owner(outlook, installed) is None):
         return
-    refuse_living(outlook.files, outlook.state, wiring.look_at_processes(), outlook.clock.awake())
+    refuse_living(outlook.files, outlook.state, look_at_processes(), outlook.clock.awake())
 
 
 def _other_owner(outlook: Outlook, installed: Installed) -> int | None:
     """The pid of an owner that is not the service; None when there is none."""
     if outlook.state is None:
         return None
-    owner = look(outlook.files, outlook.state, wiring.look_at_processes(), outlook.clock.awake()).owner
+    owner = look(outlook.files, outlook.state, look_at_processes(), outlook.clock.awake()).owner
     pid = None if owner is None else owner.claim.card.process.pid
     return None if installed.state is not None and pid == installed.state.main_pid else pid
 
@@ -101,11 +103,11 @@ def _say_routine(outlook: Outlook, summary: RoutineSummary) -> None:
 
 
 def _purge(user: ThisUser) -> None:
-    with wiring.looking(user.places) as outlook:
+    with looking(user.places) as outlook:
         state, files = outlook.state, outlook.files
         if state is None:
             return
-        refuse_living(files, state, wiring.look_at_processes(), outlook.clock.awake())
+        refuse_living(files, state, look_at_processes(), outlook.clock.awake())
     purge(files, user.places.state, say)  # the ledger is closed by now
 
 
@@ -114,7 +116,7 @@ def _say_what_stays(user: ThisUser, installed: Installed, *, and_state: bool) ->
         say(f"kept        {user.places.routines}, which nothing but you removes")
     if not and_state and os.path.lexists(user.places.state):
         say(f"kept        {user.places.state}, the history; without it: ankita-agent uninstall --purge")
-    if not installed.nothing and wiring.login_manager(user).lingers():
+    if not installed.nothing and login_manager(user).lingers():
         say("kept        lingering, which other services of yours may need; without it: loginctl disable-linger")
     if installed.own:
         say("kept        what you made yourself; without it:")

@@ -18,21 +18,11 @@ from ankita_agent.core.errors import AnkitaError, CannotWriteState
 from ankita_agent.core.findings import Mend
 from ankita_agent.core.install_plan import Plan
 from ankita_agent.core.service import UNIT
-from ankita_agent.wiring import (
-    ThisUser,
-    find_this_user,
-    login_manager,
-    look_at_processes,
-    looking,
-    routine_judge,
-    routine_source,
-    service_manager,
-    service_program,
-    service_variables,
-    shipped_texts,
-    unit_files,
-    unit_paths,
-)
+from ankita_agent.wiring.managers import login_manager, service_manager
+from ankita_agent.wiring.outlook import look_at_processes, looking
+from ankita_agent.wiring.routines import routine_judge, routine_source
+from ankita_agent.wiring.service import service_program, service_variables, shipped_texts, unit_files, unit_paths
+from ankita_agent.wiring.user import ThisUser, find_this_user
 
 
 def find_patient(variables: Mapping[str, str]) -> tuple[ThisUser, AnkitaError | None]:
