@@ -57,8 +57,8 @@ class Bench:
     def launch(self, of: Routine) -> Start | End:
         reservation = self.runner.reserve(of.name)
         assert reservation is not None
-        end = self.runner.launch(self.order(of), reservation)
-        return end or self.runner.launched()[0]
+        (come,) = self.runner.launch([(self.order(of), reservation)])
+        return come
 
     def start(self, of: Routine | None = None) -> ProcessId:
         started = self.launch(of or routine())

@@ -73,8 +73,8 @@ class Rig:
         assert reservation is not None
         self.fires += 1
         order = Order(routine, self.fires, self.clock.now(), Trigger.SCHEDULE, 1, 1, None, 0)
-        end = self.runner.launch(order, reservation)
-        return end or self.runner.launched()[0]
+        (come,) = self.runner.launch([(order, reservation)])
+        return come
 
     def start(self, *argv: str, **fields: Any) -> ProcessId:
         started = self.launch(*argv, **fields)

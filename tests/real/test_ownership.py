@@ -303,7 +303,8 @@ def test_an_agent_whose_life_file_is_swept_before_it_is_locked_makes_another(tmp
     owner = agent(plain, "a")
     owner.announce()
     assert owner.try_acquire()
-    beginner = agent(SweptFiles(lambda: owner.seat(1, Instant(0))), "b")
+    owner.seat(1, Instant(0))
+    beginner = agent(SweptFiles(owner.keep_term), "b")
     beginner.announce()
     assert sorted(os.listdir(tmp_path / "own" / LIFE)) == ["a", "b"]
     assert owner.lives("b")

@@ -223,6 +223,7 @@ def test_the_highest_terms_are_believed_once_and_never_lead_to_a_claim_that_cann
     owner = state.owner()
     (state.path / OWN / "term").write_text(str(HIGHEST_TERM))
     owner.seat(owner.known_term() + 1, NOW)
+    owner.keep_term()
     claim = owner.claim()
     assert claim is not None
     assert claim.term == HIGHEST_TERM + 1
@@ -234,6 +235,9 @@ def test_a_claim_and_a_term_that_are_links_are_replaced(state: State) -> None:
         (state.path / OWN / name).symlink_to("/dev/zero")
     owner = state.owner()
     owner.seat(3, NOW)
+    owner.keep_term()
+    assert not (state.path / OWN / "claim.json").is_symlink()
+    assert (state.path / OWN / "term").read_text() == "3\n"
     assert owner.known_term() == 3
     assert not owner.check()
 
@@ -241,8 +245,14 @@ def test_a_claim_and_a_term_that_are_links_are_replaced(state: State) -> None:
 @pytest.mark.parametrize("name", ["claim.json", "term"])
 def test_a_directory_in_the_way_is_named_with_how_to_move_it(state: State, name: str) -> None:
     (state.path / OWN / name).mkdir()
+    owner = state.owner()
+
+    def publish() -> None:
+        owner.seat(1, NOW)
+        owner.keep_term()
+
     with pytest.raises(OSError) as refused:
-        state.owner().seat(1, NOW)
+        publish()
     told = str(cannot_write(str(state.path), refused.value))
     assert f"Is a directory ({name})" in told
     assert f"find {state.path} -type d -name {name}" in told

@@ -68,6 +68,17 @@ def test_claims_whose_ownership_went_are_closed_before_anybody_hears_of_it(owned
     assert owned.processes.launches == []
 
 
+def test_routines_whose_claims_were_closed_at_once_have_their_next_slots_all_the_same(owned: Machine) -> None:
+    def gone() -> None:
+        raise Fenced("lost")
+
+    desk = desk_of(owned, gone)
+    with pytest.raises(Fenced):
+        serve(desk)
+    assert [desk.dues.mark(name) for name in "ab"] == [row.slot for row in owned.rows()]
+    assert desk.dues.next_due() == desk.dues.mark("a") + MINUTE
+
+
 def test_the_newest_fire_is_noted_after_the_claims_are_written_and_before_anything_starts(owned: Machine) -> None:
     seen: list[tuple[int, int, int]] = []
 

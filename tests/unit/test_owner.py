@@ -36,6 +36,7 @@ class Place:
         owner = self.agent(token)
         assert owner.try_acquire()
         owner.seat(term, NOW)
+        owner.keep_term()
         return owner
 
     def leave(self) -> None:
@@ -189,9 +190,18 @@ def test_the_known_term_survives_a_lost_claim_and_a_lost_term_file(place: Place)
     owner = place.seated("a", term=9)
     (place.own / "term").unlink()
     assert owner.known_term() == 9
-    owner.seat(9, NOW)
+    owner.keep_term()
     (place.own / CLAIM).unlink()
     assert owner.known_term() == 9
+
+
+def test_the_term_of_an_owner_that_died_before_its_file_was_written_is_known_by_its_claim(place: Place) -> None:
+    place.seated("a", term=6).release()
+    owner = place.agent("b")
+    assert owner.try_acquire()
+    owner.seat(7, NOW)
+    assert (place.own / "term").read_text() == "6\n"
+    assert place.agent("c").known_term() == 7
 
 
 def test_the_newest_fire_is_known_to_the_next_owner_whatever_it_was_before(place: Place) -> None:

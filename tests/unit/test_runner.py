@@ -99,8 +99,8 @@ def test_a_routine_is_reserved_once_whoever_asks(bench: Bench) -> None:
 def test_the_lock_outlives_the_agent_as_long_as_the_attempt_lives(bench: Bench) -> None:
     reservation = bench.runner.reserve("backup")
     assert reservation is not None
-    assert bench.runner.launch(bench.order(routine()), reservation) is None
-    (started,) = bench.runner.launched()
+    (started,) = bench.runner.launch([(bench.order(routine()), reservation)])
+    assert isinstance(started, Start)
     os.close(reservation.descriptor)  # what the death of the agent does
     assert bench.locked()
     bench.machine.end(started.process.pid)

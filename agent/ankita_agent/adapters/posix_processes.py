@@ -78,7 +78,7 @@ class PosixProcesses:
         self._table = ProcessTable()
         self._adopts: bool | None = None  # not known before the first start
         self._nothing = -1  # /dev/null, from the first start on
-        self._marks: dict[int, _Marks] = {}  # of children that are not identified yet
+        self._launches: dict[int, Launch] = {}  # of children that are not identified yet
         self._leaders: dict[ProcessId, _Leader] = {}
         self._unreaped: dict[int, ProcessId] = {}
 
@@ -107,15 +107,13 @@ class PosixProcesses:
             cause = error if isinstance(error, OSError | ValueError) else OSError(0, str(error))
             raise LaunchFailed(explain(cause, launch)) from None
         child.returncode = 0  # we reap it ourselves, by number; its object must not try
-        fire = launch.environment.get(FIRE_VARIABLE)
-        variable = None if fire is None else f"{FIRE_VARIABLE}={fire}".encode()
-        self._marks[child.pid] = _Marks(variable, tuple(map(self._table.lock_file, launch.keep)))
+        self._launches[child.pid] = launch
         return child.pid
 
     def identify(self, pid: int) -> ProcessId:
         """Who a child is that was started."""
         process = self._identified(pid)  # safe: nobody reaps it before us
-        self._leaders[process] = _Leader(process, self._marks.pop(pid))
+        self._leaders[process] = _Leader(process, self._marks_of(self._launches.pop(pid)))
         self._unreaped[pid] = process
         return process
 
@@ -223,6 +221,11 @@ class PosixProcesses:
         """The identity of us or of a child that is not reaped; with ticks 0 it is like nothing."""
         place = self._table.place
         return ProcessId(pid, self._table.ticks_of_child(pid), place.boot, place.namespace)
+
+    def _marks_of(self, launch: Launch) -> _Marks:
+        fire = launch.environment.get(FIRE_VARIABLE)
+        variable = None if fire is None else f"{FIRE_VARIABLE}={fire}".encode()
+        return _Marks(variable, tuple(map(self._table.lock_file, launch.keep)))
 
     def _candidates(self) -> dict[int, ProcessFacts]:
         """Who may be kin of an attempt: our descendants, or everybody where orphans are not ours."""

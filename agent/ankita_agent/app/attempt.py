@@ -98,6 +98,29 @@ class RunningAttempt:
         self.next_look = Monotonic(now + self.pace)
 
 
+def begun(launched: Launched, process: ProcessId) -> RunningAttempt:
+    """An attempt of ours that has just been launched, as it is watched from now on."""
+    order, routine = launched.order, launched.order.routine
+    return RunningAttempt(
+        routine=routine.name,
+        fire=order.fire,
+        process=process,
+        started_at=launched.at,
+        attempt=order.attempt,
+        log=launched.output.log,
+        adopted=False,
+        leave_running=routine.leave_running,
+        kill_after=routine.kill_after,
+        success_exit_status=routine.success_exit_status,
+        quiet_output=routine.quiet_output,
+        keep_logs=routine.keep_logs,
+        output=launched.output,
+        reservation=launched.reservation,
+        deadline=None if routine.timeout is None else Monotonic(launched.awake + routine.timeout),
+        next_look=Monotonic(launched.awake + SOONEST_LOOK),
+    )
+
+
 class Surroundings:
     """What attempts are given, the same for all: base environment, home directory, their env files."""
 

@@ -122,9 +122,11 @@ class Desk:
         except BaseException:
             self._put_back(batch, now)
             raise
-        self._note(batch, now)
-        unsure = self._check_again(batch, fires) if claims else ""
-        return self._start(batch, fires, unsure)
+        try:
+            unsure = self._check_again(batch, fires) if claims else ""
+            return self._start(batch, fires, unsure)
+        finally:  # last: to find the next slots of many schedules takes as long as to start them
+            self._note(batch, now)
 
     def _check_again(self, batch: Batch, fires: list[int | None]) -> str:
         """The machine may have slept between the claim and here; fires that must not start any more are closed.
@@ -288,8 +290,8 @@ class Desk:
             self._timekeeper.absences.clear()  # every slot in them has its row now
 
     def _start(self, batch: Batch, fires: list[int | None], unsure: str) -> Served:
-        names: dict[int, str] = {}
         ends: list[tuple[End, str]] = []
+        orders: list[tuple[Order, Reservation]] = []
         for (claim, plan, reservation, missed), fire in zip(batch.orders, fires, strict=True):
             if fire is None:  # fired before, by whoever owned then: never again
                 self._runner.release(reservation)
@@ -309,12 +311,14 @@ class Desk:
                 last_success=self.last_success.get(plan.name),
                 missed=missed,
             )
-            end = self._runner.launch(order, reservation)
-            if end is None:
-                names[fire], self._slots[fire] = plan.name, claim.slot
+            orders.append((order, reservation))
+        starts: list[tuple[Start, str, Instant]] = []
+        for (order, _), come in zip(orders, self._runner.launch(orders), strict=True):
+            if isinstance(come, End):
+                ends.append((come, order.routine.name))
             else:
-                ends.append((end, plan.name))
-        starts = ((start, names[start.fire], self._slots[start.fire]) for start in self._runner.launched())
+                self._slots[order.fire] = order.slot
+                starts.append((come, order.routine.name, order.slot))
         return Served(tuple(starts), tuple(ends), tuple(batch.entries), batch.requests_left, batch.hindrance)
 
 

@@ -131,10 +131,17 @@ class Owner:
             pass
 
     def seat(self, term: int, now: Instant) -> None:
-        """Publish the ownership whose term the ledger has given: the term's file, then the claim. Durable."""
+        """Publish the ownership whose term the ledger has given: the claim, durable. `keep_term` must follow."""
         assert self._locks is not None
         self._term, self._since = term, now
-        self._files.replace_all(self._own, {TERM: f"{term}\n".encode(), CLAIM: self._written_claim()})
+        self._publish()
+
+    def keep_term(self) -> None:
+        """Keep the term, durably, where it outlives the claim; until then the claim alone knows it.
+
+        Before the first slot is claimed, and after the claim, since for as long as it takes nobody would own.
+        """
+        self._files.replace(self._own, TERM, f"{self._term}\n".encode())
         self._close_fired()
         self._fired = self._files.open_file(self._own, FIRED)  # now: later there may be no descriptor left
         self._sweep()

@@ -10,11 +10,19 @@ tests/unit/test_runner.py holds it on fakes, tests/real/test_attempts.py on real
 """
 
 import signal
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Final, assert_never
 
-from ankita_agent.app.attempt import SOONEST_LOOK, Launched, Order, Reservation, RunningAttempt, Surroundings
+from ankita_agent.app.attempt import (
+    SOONEST_LOOK,
+    Launched,
+    Order,
+    Reservation,
+    RunningAttempt,
+    Surroundings,
+    begun,
+)
 from ankita_agent.core.errors import CannotWriteState
 from ankita_agent.core.instants import SECOND, Duration, Monotonic
 from ankita_agent.core.outcomes import Outcome, Reason
@@ -63,7 +71,6 @@ class Runner:
         self._surroundings = surroundings
         self._attempts: dict[int, RunningAttempt] = {}
         self._running: dict[str, RunningAttempt] = {}
-        self._launched: list[Launched] = []
         self._ends: list[End] = []
         self._reserved = 0
 
@@ -113,12 +120,16 @@ class Runner:
         finally:
             self._files.close(lock)
 
-    def launch(self, order: Order, reservation: Reservation) -> End | None:
-        """Start the attempt of a claimed fire; an End, `failed(spawn)`, when no process came to be.
+    def launch(self, orders: Iterable[tuple[Order, Reservation]]) -> list[Start | End]:
+        """Start the attempts of claimed fires; for each its start, or `failed(spawn)` when no process came to be.
 
-        Uses up the reservation either way. The attempt inherits the lock, so it outlives this agent. `launched`
-        must follow, for all that were launched together, before anything else is asked.
+        Uses up the reservations either way. An attempt inherits its lock, so it outlives this agent. What can wait
+        until all have started waits.
         """
+        launched = [self._launch(order, reservation) for order, reservation in orders]
+        return [each if isinstance(each, End) else self._watch(each) for each in launched]
+
+    def _launch(self, order: Order, reservation: Reservation) -> Launched | End:
         try:
             output = self._open_output(order)
             try:
@@ -130,38 +141,12 @@ class Runner:
             self.release(reservation)
             now = self._clock.now()
             return End(order.fire, Outcome.FAILED, Reason.SPAWN, now, detail=str(failure))
-        moment = (self._clock.now(), self._clock.awake())
-        self._launched.append(Launched(order, reservation, output, pid, *moment))
-        return None
-
-    def launched(self) -> list[Start]:
-        """The starts of what was launched since the last call; from here on those attempts are watched."""
-        launched, self._launched = self._launched, []
-        return [self._watch(each) for each in launched]
+        return Launched(order, reservation, output, pid, self._clock.now(), self._clock.awake())
 
     def _watch(self, launched: Launched) -> Start:
-        order, output, awake = launched.order, launched.output, launched.awake
-        routine = order.routine
-        attempt = RunningAttempt(
-            routine=routine.name,
-            fire=order.fire,
-            process=self._processes.identify(launched.pid),
-            started_at=launched.at,
-            attempt=order.attempt,
-            log=output.log,
-            adopted=False,
-            leave_running=routine.leave_running,
-            kill_after=routine.kill_after,
-            success_exit_status=routine.success_exit_status,
-            quiet_output=routine.quiet_output,
-            keep_logs=routine.keep_logs,
-            output=output,
-            reservation=launched.reservation,
-            deadline=None if routine.timeout is None else Monotonic(awake + routine.timeout),
-            next_look=Monotonic(awake + SOONEST_LOOK),
-        )
+        attempt = begun(launched, self._processes.identify(launched.pid))
         self._add(attempt)
-        return Start(order.fire, attempt.process, attempt.started_at, order.attempt, output.log)
+        return Start(attempt.fire, attempt.process, attempt.started_at, attempt.attempt, launched.output.log)
 
     def adopt(self, fire: OpenFire, routine: Routine | None) -> None:
         """Look after a living attempt that a dead agent started, until it ends; its status cannot be known.

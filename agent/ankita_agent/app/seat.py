@@ -1,8 +1,9 @@
 """From holding the locks to firing: open the ledger, begin a term, recover, put the routines in force.
 
-The order matters: the term is durable in the ledger before it is in the file, so the file can only be ahead of
-a ledger that was restored from a backup or replaced; and both before the claim, so that who reads the claim
-finds its term. Every open fire of a dead agent and every slot that passed get their rows before the first pass.
+The order matters: the term is durable in the ledger before it is in a file, so a file can only be ahead of a
+ledger that was restored from a backup or replaced; and the ledger before the claim, so that who reads the claim
+finds its term. The file of the term comes last, for the claim says it too. Every open fire of a dead agent and
+every slot that passed get their rows before the first pass.
 
 A ledger that lost rows must fire nothing from before now. A term grows only at a start, so it finds out no
 backup of the same term and no log that was removed; the number of the newest fire, kept in own/fired, does. And

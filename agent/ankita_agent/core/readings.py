@@ -2,30 +2,33 @@
 
 A reader takes a node of the tree and the name of its key, and gives the value or raises `Misfit` with every
 problem of that node, each with its own place. `Written` makes the annotation of a field from it, so that
-one field list serves as the model, as the value and as the JSON schema. A value that is no node is in its
-normal form already and passes as it is: this is how defaults are merged in and how code builds a routine.
+one field list serves as the model, as the value and as the JSON schema.
 
 tests/unit/test_routine_model.py holds it. Rejected: letting pydantic read plain strings and translating its
-messages (they speak of inputs and types, not of what the person wrote, and know no line).
+messages (they speak of inputs and types, not of what the person wrote, and know no line); a pydantic model whose
+validators are these readers (all that it then does itself is to call them in turn, and its modules are half
+of an idle agent's memory). It makes the schema, where that is made.
 """
 
 import re
 import unicodedata
 from collections.abc import Callable
+from dataclasses import fields
 from enum import StrEnum
 from functools import lru_cache
-from typing import Any, Final
-
-from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
-from pydantic_core import core_schema
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, get_args
 
 from ankita_agent.core.durations import LONGEST, format_duration, parse_duration
 from ankita_agent.core.instants import Duration
 from ankita_agent.core.problems import Problem
 from ankita_agent.core.schedule import Schedule, ScheduleError, parse_schedule
-from ankita_agent.core.tree import NODES, Kind, Mapping, Node, Scalar, Sequence
+from ankita_agent.core.tree import Kind, Mapping, Node, Scalar, Sequence
 from ankita_agent.core.wording import as_value, shown, write
 from ankita_agent.core.zones import UnknownZone, zone_named
+
+if TYPE_CHECKING:  # an agent that runs makes no schema
+    from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+    from pydantic_core import core_schema
 
 LONGEST_NAME: Final = 64
 NAME_PATTERN: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
@@ -46,27 +49,35 @@ class Misfit(ValueError):
 
 
 class Written:
-    """The annotation of a field: how it is read from a node, and its JSON schema.
+    """The annotation of a field: how it is read from a node, what it is for, and its JSON schema.
 
-    `read` takes the node and the key, and the value of the earlier field `after` where one is named.
+    `read` takes the node and the key, and the value of the earlier field `after` where one is named. pydantic asks for
+    the schema.
     """
 
-    def __init__(self, read: Callable[..., Any], schema: dict[str, Any], after: str | None = None) -> None:
-        self.read, self.schema, self.after = read, schema, after
+    def __init__(
+        self, read: Callable[..., Any], schema: dict[str, Any], description: str, after: str | None = None
+    ) -> None:
+        self.read, self.schema, self.description, self.after = read, schema, description, after
 
-    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
-        return core_schema.with_info_plain_validator_function(self._value_of)
+    def __get_pydantic_core_schema__(self, source: object, handler: "GetCoreSchemaHandler") -> "core_schema.CoreSchema":
+        from pydantic_core import core_schema
+
+        return core_schema.any_schema()
 
     def __get_pydantic_json_schema__(
-        self, core: core_schema.CoreSchema, handler: GetJsonSchemaHandler
+        self, core: "core_schema.CoreSchema", handler: "GetJsonSchemaHandler"
     ) -> dict[str, Any]:
-        return dict(self.schema)
+        return {"description": self.description, **self.schema}
 
-    def _value_of(self, written: object, info: core_schema.ValidationInfo[Any]) -> object:
-        if not isinstance(written, NODES):
-            return written
-        key = info.field_name or ""
-        return self.read(written, key) if self.after is None else self.read(written, key, info.data.get(self.after))
+
+Readings: TypeAlias = tuple[tuple[str, Written], ...]
+
+
+def readings_of(model: type[Any]) -> Readings:
+    """The fields of a model that can be written, in its order, so that `after` always names an earlier one."""
+    noted = ((each.name, note) for each in fields(model) for note in get_args(each.type))
+    return tuple((name, note) for name, note in noted if isinstance(note, Written))
 
 
 def misfit(node: Node, problem: str, fix: str, offset: int = 0) -> Misfit:

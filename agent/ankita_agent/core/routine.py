@@ -2,7 +2,8 @@
 
 `Settings` are the keys that `defaults:` may hold too; `Routine` adds what belongs to one routine alone. All
 are frozen, and every field has one normal form: spans in nanoseconds, `run` as the argument vector with its
-shell applied. core/readings.py turns what was written into it, core/routine_file.py judges a whole file.
+shell applied. core/readings.py turns what was written into it, core/routine_file.py judges a whole file,
+core/routine_schema.py has pydantic make the schema of it.
 
 Rejected: a pydantic model beside a plain dataclass (two field lists drift apart); `BaseModel` (a dictionary
 and a set for each routine, kept for as long as it is in force).
@@ -10,13 +11,9 @@ and a set for each routine, kept for as long as it is in force).
 
 import json
 from collections.abc import Mapping
-from dataclasses import field, fields
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
-from hashlib import sha256
 from typing import Annotated, Final
-
-from pydantic import ConfigDict, Field
-from pydantic.dataclasses import dataclass
 
 from ankita_agent.core import readings, run_readings
 from ankita_agent.core.durations import LONGEST
@@ -42,52 +39,72 @@ class Overlap(StrEnum):
     SKIP = "skip"
 
 
-_STRICT: Final = ConfigDict(extra="forbid")
 _TEXT: Final = {"type": "string", "minLength": 1}
 _STATUS: Final = {"type": "integer", "minimum": 0, "maximum": 255}
 _WORD: Final = {"type": ["string", "number", "boolean"]}
 _SPAN: Final = {"type": "string", "pattern": DURATION_PATTERN, "examples": ["90s", "30m", "2h", "1d"]}
 _SPAN_OR_NONE: Final = {"anyOf": [{"const": "none"}, _SPAN]}
 
-_Flag = Annotated[bool, Written(readings.read_flag, {"enum": [True, False, "yes", "no", "on", "off"]})]
-_Path = Annotated[str, Written(readings.read_path, {**_TEXT, "examples": ["~/.config/backup.env"]})]
-_Variables = {"type": ["string", "number", "boolean", "null"]}
+_FLAG: Final = {"enum": [True, False, "yes", "no", "on", "off"]}
+_PATH: Final = {**_TEXT, "examples": ["~/.config/backup.env"]}
+_VARIABLES: Final = {
+    "type": ["object", "null"],
+    "propertyNames": {"pattern": "^(?!ANKITA_|NOTIFY_SOCKET$|WATCHDOG_|LISTEN_)[A-Za-z_][A-Za-z0-9_]*$"},
+    "additionalProperties": {"type": ["string", "number", "boolean", "null"]},
+    "examples": [{"LANG": "en_US.UTF-8"}],
+}
+_STATUSES: Final = {"anyOf": [_STATUS, {"type": "array", "items": _STATUS, "minItems": 1}]}
+_SCHEDULE: Final = {
+    **_TEXT,
+    "examples": ["weekdays 08:00", "daily 22:30", "every 30m", "*/5 * * * *", "@daily", "@reboot"],
+}
+_COMMAND: Final = {
+    "anyOf": [
+        {"type": "string", "pattern": r"\S"},
+        {"type": "array", "items": _WORD, "minItems": 1},
+    ],
+    "examples": ["~/bin/briefing --short", ["/usr/bin/rsync", "-a", "src/", "dst/"]],
+}
 
 
-def _span(shortest: int, longest: int = LONGEST) -> Written:
-    return Written(readings.duration_between(shortest, longest), _SPAN)
+def _span(shortest: int, description: str, longest: int = LONGEST) -> Written:
+    return Written(readings.duration_between(shortest, longest), _SPAN, description)
 
 
-def _whole(least: int, most: int) -> Written:
+def _whole(least: int, most: int, description: str) -> Written:
     schema = {"type": "integer", "minimum": least, "maximum": most}
-    return Written(readings.whole_between(least, most), schema)
+    return Written(readings.whole_between(least, most), schema, description)
 
 
-def _choice(words: type[StrEnum]) -> Written:
-    return Written(readings.choice_of(words), {"enum": [word.value for word in words]})
+def _choice(words: type[StrEnum], description: str) -> Written:
+    return Written(readings.choice_of(words), {"enum": [word.value for word in words]}, description)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, config=_STRICT)
+def _flag(description: str) -> Written:
+    return Written(readings.read_flag, _FLAG, description)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AgentSettings:
     """What holds for the agent as a whole: the key `agent`."""
 
-    concurrency: Annotated[int, _whole(1, 1000), Field(description="How many routines may run at the same time.")] = 4
+    concurrency: Annotated[int, _whole(1, 1000, "How many routines may run at the same time.")] = 4
     settle: Annotated[
         Duration,
-        _span(0, HOUR),
-        Field(description="How long after a start or a wake-up missed routines wait before they are caught up."),
-    ] = Duration(30 * SECOND)
+        _span(0, "How long after a start or a wake-up missed routines wait before they are caught up.", longest=HOUR),
+    ] = field(default=Duration(30 * SECOND))
     stop_drain: Annotated[
         Duration,
-        _span(0, 10 * MINUTE),
-        Field(
-            description="How long running routines may go on when the agent is stopped. "
-            "With kill_after it must fit within the service's TimeoutStopSec (45 s)."
+        _span(
+            0,
+            "How long running routines may go on when the agent is stopped. "
+            "With kill_after it must fit within the service's TimeoutStopSec (45 s).",
+            longest=10 * MINUTE,
         ),
-    ] = Duration(20 * SECOND)
+    ] = field(default=Duration(20 * SECOND))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, config=_STRICT)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """What a routine may take from `defaults`; `env` is merged name by name, everything else is replaced.
 
@@ -97,100 +114,96 @@ class Settings:
 
     timezone: Annotated[
         str,
-        Written(readings.read_zone, {**_TEXT, "examples": ["Europe/Berlin", "America/New_York", "UTC"]}),
-        Field(description="The time zone of the schedule, an IANA name. Without it: the machine's."),
+        Written(
+            readings.read_zone,
+            {**_TEXT, "examples": ["Europe/Berlin", "America/New_York", "UTC"]},
+            "The time zone of the schedule, an IANA name. Without it: the machine's.",
+        ),
     ]
     timeout: Annotated[
         Duration | None,
-        Written(readings.duration_between(SECOND, none=True), _SPAN_OR_NONE),
-        Field(description="How long a run may take, in time awake; then it is stopped. `none` for no limit."),
+        Written(
+            readings.duration_between(SECOND, none=True),
+            _SPAN_OR_NONE,
+            "How long a run may take, in time awake; then it is stopped. `none` for no limit.",
+        ),
     ] = HOUR
     kill_after: Annotated[
         Duration,
-        _span(0, 10 * MINUTE),
-        Field(description="How long a run that is being stopped has between SIGTERM and SIGKILL."),
-    ] = Duration(10 * SECOND)
+        _span(0, "How long a run that is being stopped has between SIGTERM and SIGKILL.", longest=10 * MINUTE),
+    ] = field(default=Duration(10 * SECOND))
     grace: Annotated[
         Duration | None,
-        _span(0),
-        Field(description="How late a run may still start. Without it: one period of the schedule, at most 24h."),
+        _span(0, "How late a run may still start. Without it: one period of the schedule, at most 24h."),
     ] = None
     catch_up: Annotated[
         CatchUp,
-        _choice(CatchUp),
-        Field(description="After sleep or a pause of the agent: run the latest missed slot once, or none."),
+        _choice(CatchUp, "After sleep or a pause of the agent: run the latest missed slot once, or none."),
     ] = CatchUp.LATEST
     overlap: Annotated[
         Overlap,
-        _choice(Overlap),
-        Field(description="What happens when a run is due while the one before still runs: it is skipped."),
+        _choice(Overlap, "What happens when a run is due while the one before still runs: it is skipped."),
     ] = Overlap.SKIP
     jitter: Annotated[
         Duration,
-        _span(0),
-        Field(
-            description="Delays each start by a span below this, always the same for a routine on a machine. "
-            "Shorter than the shortest gap of the schedule."
+        _span(
+            0,
+            "Delays each start by a span below this, always the same for a routine on a machine. "
+            "Shorter than the shortest gap of the schedule.",
         ),
-    ] = Duration(0)
+    ] = field(default=Duration(0))
     env: Annotated[
         Mapping[str, str],
         Written(
             run_readings.read_environment,
-            {
-                "type": ["object", "null"],
-                "propertyNames": {"pattern": "^(?!ANKITA_|NOTIFY_SOCKET$|WATCHDOG_|LISTEN_)[A-Za-z_][A-Za-z0-9_]*$"},
-                "additionalProperties": _Variables,
-                "examples": [{"LANG": "en_US.UTF-8"}],
-            },
+            _VARIABLES,
+            "Environment variables, taken exactly as written: `DEBUG: no` is the text no.",
         ),
-        Field(description="Environment variables, taken exactly as written: `DEBUG: no` is the text no."),
     ] = field(default_factory=dict)
     env_file: Annotated[
-        _Path | None,
-        Field(
-            description="A file of NAME=value lines, read when a run starts. "
-            "On a mount that hangs it holds up all routines."
+        str | None,
+        Written(
+            readings.read_path,
+            _PATH,
+            "A file of NAME=value lines, read when a run starts. On a mount that hangs it holds up all routines.",
         ),
     ] = None
     shell: Annotated[
         str,
-        Written(readings.read_shell, {**_TEXT, "pattern": r"^\S+$", "examples": ["/bin/bash"]}),
-        Field(description="The shell that is given a `run` written as a text."),
+        Written(
+            readings.read_shell,
+            {**_TEXT, "pattern": r"^\S+$", "examples": ["/bin/bash"]},
+            "The shell that is given a `run` written as a text.",
+        ),
     ] = STANDARD_SHELL
     cwd: Annotated[
         str,
-        Written(readings.read_directory, {"type": ["string", "null"], "minLength": 1, "examples": ["~/projects"]}),
-        Field(
-            description="The directory a run starts in; relative to the home directory, which `~` stands for. "
-            "On a mount that hangs it holds up all routines: let the command enter such a directory itself."
+        Written(
+            readings.read_directory,
+            {"type": ["string", "null"], "minLength": 1, "examples": ["~/projects"]},
+            "The directory a run starts in; relative to the home directory, which `~` stands for. "
+            "On a mount that hangs it holds up all routines: let the command enter such a directory itself.",
         ),
     ] = "~"
     success_exit_status: Annotated[
         tuple[int, ...],
-        Written(
-            run_readings.read_statuses,
-            {"anyOf": [_STATUS, {"type": "array", "items": _STATUS, "minItems": 1}]},
-        ),
-        Field(description="The exit statuses that count as success."),
+        Written(run_readings.read_statuses, _STATUSES, "The exit statuses that count as success."),
     ] = (0,)
     quiet_output: Annotated[
         str | None,
-        Written(readings.read_text, _TEXT),
-        Field(description="A successful run whose output is exactly this text had nothing to report."),
+        Written(readings.read_text, _TEXT, "A successful run whose output is exactly this text had nothing to report."),
     ] = None
-    leave_running: Annotated[
-        _Flag, Field(description="Whether processes that a run started may live on after it has ended.")
-    ] = False
+    leave_running: Annotated[bool, _flag("Whether processes that a run started may live on after it has ended.")] = (
+        False
+    )
     stale_after: Annotated[
         Duration | None,
-        _span(MINUTE),
-        Field(description="The routine counts as stalled when it has had no success for this long."),
+        _span(MINUTE, "The routine counts as stalled when it has had no success for this long."),
     ] = None
-    keep_logs: Annotated[int, _whole(1, 10_000), Field(description="How many runs keep their output.")] = 30
+    keep_logs: Annotated[int, _whole(1, 10_000, "How many runs keep their output.")] = 30
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, config=_STRICT)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Routine(Settings):
     """A routine as the rest of the program uses it. `run` is the argument vector, its shell applied."""
 
@@ -199,44 +212,23 @@ class Routine(Settings):
         Schedule,
         Written(
             readings.read_schedule,
-            {
-                **_TEXT,
-                "examples": [
-                    "weekdays 08:00",
-                    "daily 22:30",
-                    "every 30m",
-                    "*/5 * * * *",
-                    "@daily",
-                    "@reboot",
-                ],
-            },
+            _SCHEDULE,
+            "When it runs: `every 30m`, `daily 08:00`, `weekdays 8am`, cron fields, @ aliases.",
         ),
-        Field(description="When it runs: `every 30m`, `daily 08:00`, `weekdays 8am`, cron fields, @ aliases."),
     ]
     run: Annotated[
         tuple[str, ...],
         Written(
             run_readings.read_command,
-            {
-                "anyOf": [
-                    {"type": "string", "pattern": r"\S"},
-                    {"type": "array", "items": _WORD, "minItems": 1},
-                ],
-                "examples": ["~/bin/briefing --short", ["/usr/bin/rsync", "-a", "src/", "dst/"]],
-            },
+            _COMMAND,
+            "What it runs: a text for the shell, or a list of program and arguments.",
             after="shell",
         ),
-        Field(description="What it runs: a text for the shell, or a list of program and arguments."),
     ]
-    description: Annotated[
-        str,
-        Written(readings.read_text, _TEXT),
-        Field(description="What it is for, in a line; shown by `list`."),
-    ] = ""
-    enabled: Annotated[_Flag, Field(description="Whether its schedule is followed.")] = True
+    description: Annotated[str, Written(readings.read_text, _TEXT, "What it is for, in a line; shown by `list`.")] = ""
+    enabled: Annotated[bool, _flag("Whether its schedule is followed.")] = True
     rerun_lost: Annotated[
-        _Flag,
-        Field(description="Whether a run whose end nobody knows is run again. Only for what may happen twice."),
+        bool, _flag("Whether a run whose end nobody knows is run again. Only for what may happen twice.")
     ] = False
 
 
@@ -275,6 +267,8 @@ def in_force(routine: Routine) -> InForce:
 
 
 def _digest(variables: Mapping[str, str]) -> str:
+    from hashlib import sha256  # here, because it brings 3 MB of OpenSSL into every agent, and few routines have an env
+
     return sha256(json.dumps(variables, sort_keys=True).encode()).hexdigest()
 
 

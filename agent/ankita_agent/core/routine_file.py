@@ -6,10 +6,8 @@ used it.
 """
 
 from collections.abc import Mapping as MappingABC
-from dataclasses import dataclass, replace
-from typing import Any, Final, TypeVar
-
-from pydantic import ValidationError
+from dataclasses import dataclass
+from typing import Any, Final
 
 from ankita_agent.core import first_mistakes, lints
 from ankita_agent.core.concealment import conceal
@@ -17,7 +15,7 @@ from ankita_agent.core.durations import format_duration
 from ankita_agent.core.keys import AGENT_KEYS, DEFAULT_KEYS, FILE_KEYS, NOT_YET, ROUTINE_KEYS, meant_by
 from ankita_agent.core.mendings import Mending, missing_colon
 from ankita_agent.core.problems import Problem, Severity
-from ankita_agent.core.readings import Misfit, kind_of, read_schedule, refuse_name
+from ankita_agent.core.readings import Misfit, Readings, kind_of, read_schedule, readings_of, refuse_name
 from ankita_agent.core.routine import AgentSettings, CatchUp, Overlap, Routine, RoutineFile, Settings
 from ankita_agent.core.run_readings import STANDARD_SHELL
 from ankita_agent.core.schedule import Timetable, warnings_of
@@ -31,7 +29,8 @@ MOST_PROBLEMS: Final = 1000
 _NOT_YET_VALUES: Final = {"overlap": frozenset({"queue", "replace", "allow"}), "catch_up": frozenset({"all"})}
 _INSTEAD: Final = {"overlap": Overlap.SKIP, "catch_up": CatchUp.LATEST}
 
-_Model = TypeVar("_Model", AgentSettings, Settings, Routine)
+_OF_AGENT, _OF_DEFAULTS, _OF_ROUTINE = readings_of(AgentSettings), readings_of(Settings), readings_of(Routine)
+_NOTHING: Final[MappingABC[str, Any]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,22 +135,16 @@ class _Judging:
         mistake = first_mistakes.in_value(key, value, self._lines)
         if mistake is not None:
             self.problems.append(mistake)
-        elif key in AGENT_KEYS:
-            self._built(AgentSettings, {key: value}, {})
         else:
-            self._built(Routine, {key: value}, {"name": "", "schedule": None, "run": (), "timezone": "UTC"})
+            self._read(_OF_AGENT if key in AGENT_KEYS else _OF_ROUTINE, {key: value})
 
     def _agent(self, node: Node | None) -> AgentSettings:
-        known = self._known(node, "agent", AGENT_KEYS)
-        return self._built(AgentSettings, known, {}) or AgentSettings()
+        return AgentSettings(**self._read(_OF_AGENT, self._known(node, "agent", AGENT_KEYS)))
 
     def _read_defaults(self, node: Node | None) -> None:
         written = self._known(node, "defaults", DEFAULT_KEYS)
         lints.in_values(written, self._lines, STANDARD_SHELL, self.problems)
-        base = {"timezone": self._local_zone}
-        settings = self._built(Settings, written, base) or self._built(Settings, written, base)
-        assert settings is not None, "what misfits has been taken out"
-        self._defaults = base | {key: getattr(settings, key) for key in written}
+        self._defaults = {"timezone": self._local_zone, **self._read(_OF_DEFAULTS, written)}
 
     def _routines(self, node: Node | None) -> list[Routine]:
         found = []
@@ -232,10 +225,11 @@ class _Judging:
                 problem = f"the routine {shown(name.text)} has no {key}"
                 self._report(name, problem, f"write a line for it below, as in `{example}`")
         fitting = dict(known)
-        routine = self._built(Routine, fitting, {**self._defaults, "name": name.text})
+        values = self._read(_OF_ROUTINE, fitting, self._defaults)
         self._warn(name, known, fitting.get("schedule"))
-        if routine is None or any(each.severity is Severity.ERROR for each in self.problems[before:]):
+        if any(each.severity is Severity.ERROR for each in self.problems[before:]):
             return None
+        routine = Routine(name=name.text, **values)
         self._check_jitter(routine, name, known)
         return routine
 
@@ -330,21 +324,23 @@ class _Judging:
             return Problem(key.line, key.column, problem, "move it into the routines themselves")
         return Problem(key.line, key.column, f"{shown(text)} belongs to the agent", "move it below `agent:`")
 
-    def _built(self, model: type[_Model], written: dict[str, Node], base: dict[str, Any]) -> _Model | None:
-        """The model of what was written over `base`; None when keys misfit: reported and taken out."""
-        values = {**base, **written}
-        try:
-            built = model(**values)
-        except ValidationError as error:
-            for fault in error.errors(include_url=False, include_input=False):
-                misfit = fault.get("ctx", {}).get("error")
-                if isinstance(misfit, Misfit):
-                    self.problems += misfit.problems
-                written.pop(str(fault["loc"][0]), None)
-            return None
-        if isinstance(built, Settings) and "env" in base and "env" in written:
-            return replace(built, env={**base["env"], **built.env})
-        return built
+    def _read(
+        self, readings: Readings, written: dict[str, Node], base: MappingABC[str, Any] = _NOTHING
+    ) -> dict[str, Any]:
+        """The values of what was written, over those of `base`. What misfits is reported and taken out of `written`."""
+        values = dict(base)
+        for key, reading in readings:
+            if key not in written:
+                continue
+            earlier = () if reading.after is None else (values.get(reading.after),)
+            try:
+                values[key] = reading.read(written[key], key, *earlier)
+            except Misfit as error:
+                self.problems += error.problems
+                del written[key]
+        if "env" in base and "env" in written:
+            values["env"] = {**base["env"], **values["env"]}
+        return values
 
     def _pairs_of_text(
         self, node: Node, problem: str, fix: str, *, surely: bool = False

@@ -60,12 +60,8 @@ def _schema_of(model: type[Any], title: str, without: str | None = None) -> dict
 
 
 def _tidy(written: dict[str, Any]) -> dict[str, Any]:
-    """A property as a person would write it: no made-up title, no null, durations as text."""
+    """A property as a person would write it: no made-up title, durations as text."""
     own = {key: value for key, value in written.items() if key != "title"}
-    choices = own.get("anyOf", [])
-    if {"type": "null"} in choices:
-        (only,) = (choice for choice in choices if choice != {"type": "null"})
-        own = {**only, **{key: value for key, value in own.items() if key != "anyOf"}}
     default = own.pop("default", None)
     if default is not None and default != "" and default != {}:
         own["default"] = format_duration(default) if _is_span(own) else default

@@ -61,7 +61,6 @@ class Sequence(NamedTuple):
 
 
 Node: TypeAlias = Scalar | Mapping | Sequence
-NODES: Final = (Scalar, Mapping, Sequence)
 
 
 class Document(NamedTuple):
