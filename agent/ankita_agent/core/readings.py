@@ -7,7 +7,7 @@ one field list serves as the model, as the value and as the JSON schema.
 tests/unit/test_routine_model.py holds it. Rejected: letting pydantic read plain strings and translating its
 messages (they speak of inputs and types, not of what the person wrote, and know no line); a pydantic model whose
 validators are these readers (all that it then does itself is to call them in turn, and its modules are half
-of an idle agent's memory). It makes the schema, where that is made.
+of an idle agent's memory).
 """
 
 import re
@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import fields
 from enum import StrEnum
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, get_args
+from typing import Any, Final, TypeAlias, get_args
 
 from ankita_agent.core.durations import LONGEST, format_duration, parse_duration
 from ankita_agent.core.instants import Duration
@@ -25,10 +25,6 @@ from ankita_agent.core.schedule import Schedule, ScheduleError, parse_schedule
 from ankita_agent.core.tree import Kind, Mapping, Node, Scalar, Sequence
 from ankita_agent.core.wording import as_value, shown, write
 from ankita_agent.core.zones import UnknownZone, zone_named
-
-if TYPE_CHECKING:  # an agent that runs makes no schema
-    from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
-    from pydantic_core import core_schema
 
 LONGEST_NAME: Final = 64
 NAME_PATTERN: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
@@ -51,24 +47,13 @@ class Misfit(ValueError):
 class Written:
     """The annotation of a field: how it is read from a node, what it is for, and its JSON schema.
 
-    `read` takes the node and the key, and the value of the earlier field `after` where one is named. pydantic asks for
-    the schema.
+    `read` takes the node and the key, and the value of the earlier field `after` where one is named.
     """
 
     def __init__(
         self, read: Callable[..., Any], schema: dict[str, Any], description: str, after: str | None = None
     ) -> None:
         self.read, self.schema, self.description, self.after = read, schema, description, after
-
-    def __get_pydantic_core_schema__(self, source: object, handler: "GetCoreSchemaHandler") -> "core_schema.CoreSchema":
-        from pydantic_core import core_schema
-
-        return core_schema.any_schema()
-
-    def __get_pydantic_json_schema__(
-        self, core: "core_schema.CoreSchema", handler: "GetJsonSchemaHandler"
-    ) -> dict[str, Any]:
-        return {"description": self.description, **self.schema}
 
 
 Readings: TypeAlias = tuple[tuple[str, Written], ...]

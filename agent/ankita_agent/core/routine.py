@@ -3,7 +3,7 @@
 `Settings` are the keys that `defaults:` may hold too; `Routine` adds what belongs to one routine alone. All
 are frozen, and every field has one normal form: spans in nanoseconds, `run` as the argument vector with its
 shell applied. core/readings.py turns what was written into it, core/routine_file.py judges a whole file,
-core/routine_schema.py has pydantic make the schema of it.
+core/routine_schema.py makes the schema of it.
 
 Rejected: a pydantic model beside a plain dataclass (two field lists drift apart); `BaseModel` (a dictionary
 and a set for each routine, kept for as long as it is in force).

@@ -5,12 +5,11 @@ cannot say all that the judge says: whether a schedule has slots, whether a time
 jitter is too long. Source: JSON Schema draft 2020-12.
 """
 
+from dataclasses import MISSING, fields
 from typing import Any, Final
 
-from pydantic import TypeAdapter
-
 from ankita_agent.core.durations import format_duration
-from ankita_agent.core.readings import NAME_PATTERN
+from ankita_agent.core.readings import NAME_PATTERN, Written, readings_of
 from ankita_agent.core.routine import DURATION_PATTERN, AgentSettings, Routine, Settings
 
 _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
@@ -19,7 +18,7 @@ _SAMPLE: Final = {"morning-briefing": {"schedule": "weekdays 08:00", "run": "~/b
 
 def routines_schema() -> dict[str, Any]:
     """The schema of a whole file."""
-    routine = _schema_of(Routine, "A routine", without="name")
+    routine = _schema_of(Routine, "A routine")
     routine["required"] = ["schedule", "run"]
     routines = {
         "title": "Routines",
@@ -46,28 +45,26 @@ def routines_schema() -> dict[str, Any]:
     }
 
 
-def _schema_of(model: type[Any], title: str, without: str | None = None) -> dict[str, Any]:
-    made = TypeAdapter(model).json_schema()
-    properties = {key: _tidy(value) for key, value in made["properties"].items() if key != without}
+def _schema_of(model: type[Any], title: str) -> dict[str, Any]:
+    defaults = {field.name: field.default for field in fields(model) if field.default is not MISSING}
     nothing = {} if model is Routine else {"type": ["object", "null"]}
     return {
         "title": title,
         "type": "object",
         **nothing,
         "additionalProperties": False,
-        "properties": properties,
+        "properties": {key: _property(note, defaults.get(key)) for key, note in readings_of(model)},
     }
 
 
-def _tidy(written: dict[str, Any]) -> dict[str, Any]:
-    """A property as a person would write it: no made-up title, durations as text."""
-    own = {key: value for key, value in written.items() if key != "title"}
-    default = own.pop("default", None)
-    if default is not None and default != "" and default != {}:
-        own["default"] = format_duration(default) if _is_span(own) else default
-    if own.get("default") == [0]:
-        own["default"] = 0
-    return dict(sorted(own.items(), key=lambda pair: pair[0] != "description"))
+def _property(note: Written, default: Any) -> dict[str, Any]:
+    """A property as a person would write it: spans as text, and a list of one as that one."""
+    own = {"description": note.description, **note.schema}
+    if default is None or default == "":
+        return own
+    if isinstance(default, tuple):
+        (default,) = default
+    return {**own, "default": format_duration(default) if _is_span(own) else default}
 
 
 def _is_span(schema: dict[str, Any]) -> bool:
