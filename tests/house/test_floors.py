@@ -35,7 +35,8 @@ PURE: Final = frozenset(
     re.findall(
         r"\w+",
         """__future__ abc bisect calendar collections contextlib copy croniter dataclasses datetime decimal
-        difflib enum fractions functools hashlib heapq itertools json keyword math operator re shlex string textwrap types typing unicodedata zoneinfo""",
+        difflib enum fractions functools hashlib heapq itertools json keyword math operator
+        re shlex string textwrap types typing unicodedata zoneinfo""",
     )
 )
 """What core may import: nothing here reaches a clock, a disk (but for the time zones), or chance."""
