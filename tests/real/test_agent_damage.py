@@ -24,7 +24,7 @@ def test_an_agent_starts_among_damaged_files_and_so_does_status(place: Place, re
     place.write(every_second("beat"))
     place.start().stop()
     own, requests = place.state / "own", place.state / "requests"
-    (requests / "0.json").write_bytes(request_file)
+    (requests / f"{0:016x}.json").write_bytes(request_file)
     for name in ("claim.json", "report.json", "term", "fired", f"life/{'0' * 32}"):
         (own / name).write_bytes(DEEP)
     assert place.command("status").code == 3

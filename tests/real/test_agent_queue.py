@@ -129,7 +129,7 @@ def test_of_many_requests_at_once_each_runs_once_or_is_skipped(place: Place) -> 
     files = PosixFiles()
     requests = Requests(files, files.open_directory(str(place.state)))
     for number in range(100):
-        requests.ask(Request(f"{number:04}", "once", Instant(1), Trigger.MANUAL, claim["token"]))
+        requests.ask(Request(f"{number:016x}", "once", Instant(1), Trigger.MANUAL, claim["token"]))
     until(lambda: os.listdir(place.state / "requests") == [])
     until(lambda: place.open_fires() == [])
     rows = place.rows("once")
@@ -143,10 +143,11 @@ def test_of_many_requests_at_once_each_runs_once_or_is_skipped(place: Place) -> 
 def test_what_is_no_request_is_removed_and_disturbs_nobody(place: Place) -> None:
     place.write(every_second("beat"))
     agent = place.start()
-    for name, content in {"empty.json": "", "list.json": "[]", "torn.json": '{"routine": "be'}.items():
-        (place.state / "requests" / name).write_text(content)
-    (place.state / "requests" / "directory.json").mkdir()
-    until(lambda: not [name for name in os.listdir(place.state / "requests") if name != "directory.json"])
+    for number, content in enumerate(["", "[]", '{"routine": "be']):
+        (place.state / "requests" / f"{number:016x}.json").write_text(content)
+    (place.state / "requests" / f"{9:016x}.json").mkdir()
+    (place.state / "requests" / "login.json").write_text("somebody's own")
+    until(lambda: sorted(os.listdir(place.state / "requests")) == [f"{9:016x}.json", "login.json"])
     count = len(place.rows("beat"))
     until(lambda: len(place.rows("beat")) > count + 1)
     assert place.command("trigger", "beat", "--wait").code in (0, 75)

@@ -261,48 +261,51 @@ def test_a_directory_in_the_way_is_named_with_how_to_move_it(state: State, name:
 def test_every_request_that_is_garbage_is_removed(state: State) -> None:
     requests = Requests(state.files, state.state)
     directory = state.path / "requests"
-    good = Request("00ff", "a", NOW, Trigger.MANUAL, "a" * 32)
+    good = Request("00ff00ff00ff00ff", "a", NOW, Trigger.MANUAL, "a" * 32)
     requests.ask(good)
-    whole = (directory / "00ff.json").read_bytes()
+    whole = (directory / "00ff00ff00ff00ff.json").read_bytes()
     for spoil in litter():
-        spoil(directory / "bad.json")
+        spoil(directory / "badbadbadbadbad0.json")
         waiting = requests.waiting()
         assert (waiting.requests, waiting.unread) == ([good], "")
-        if (directory / "bad.json").is_dir():
-            (directory / "bad.json").rmdir()
-        assert os.listdir(directory) == ["00ff.json"]
+        if (directory / "badbadbadbadbad0.json").is_dir():
+            (directory / "badbadbadbadbad0.json").rmdir()
+        assert os.listdir(directory) == ["00ff00ff00ff00ff.json"]
     for content in variations(whole):
-        (directory / "bad.json").write_bytes(content)
+        (directory / "badbadbadbadbad0.json").write_bytes(content)
         for request in requests.waiting().requests:
             assert 0 <= request.slot < 2**63
             request.routine.encode()
 
 
-@pytest.mark.parametrize("name", [b"\xff", b"a b", b"..", b"x" * 200, "ü".encode()])
-def test_a_request_under_a_name_that_is_no_id_is_removed(state: State, name: bytes) -> None:
+@pytest.mark.parametrize("name", [b"\xff", b"a b", b"..", b"x" * 200, "ü".encode(), b"login", b"00FF00ff00ff00ff"])
+def test_a_file_under_a_name_that_is_no_id_is_none_of_ours(state: State, name: bytes) -> None:
     requests = Requests(state.files, state.state)
-    requests.ask(Request("00ff", "a", NOW, Trigger.MANUAL, "b"))
+    requests.ask(Request("00ff00ff00ff00ff", "a", NOW, Trigger.MANUAL, "b"))
     directory = os.fsencode(state.path / "requests")
-    os.rename(directory + b"/00ff.json", directory + b"/" + name + b".json")
+    os.rename(directory + b"/00ff00ff00ff00ff.json", directory + b"/" + name + b".json")
     waiting = requests.waiting()
     assert waiting.requests == []
-    assert os.listdir(directory) == ([b"...json"] if name == b".." else [])
+    assert os.listdir(directory) == [name + b".json"]
+
+
+LOCKED = "10cced" + "0" * 10
 
 
 class Unreadable(PosixFiles):
     """Files of which those that end in a word cannot be opened for now."""
 
     def read(self, directory: Descriptor, name: str, limit: int) -> bytes:
-        if name.startswith("locked"):
+        if name == LOCKED + ".json":
             raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), name)
         return super().read(directory, name, limit)
 
 
 def test_a_request_that_cannot_be_read_now_is_kept_and_said(state: State) -> None:
     requests = Requests(Unreadable(), state.state)
-    for number, name in enumerate(("locked", "open")):
+    for number, name in enumerate((LOCKED, "0" * 16)):
         requests.ask(Request(name, "a", Instant(number), Trigger.MANUAL, "b"))
     waiting = requests.waiting()
-    assert [request.id for request in waiting.requests] == ["open"]
-    assert waiting.unread == "cannot read the request 'locked.json': Too many open files"
-    assert requests.holds("locked")
+    assert [request.id for request in waiting.requests] == ["0" * 16]
+    assert waiting.unread == f"cannot read the request '{LOCKED}.json': Too many open files"
+    assert requests.holds(LOCKED)

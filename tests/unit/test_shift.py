@@ -228,17 +228,29 @@ def test_a_saved_edit_is_in_force_within_a_moment_and_a_bad_one_changes_nothing(
     ten.save("routines: {r: {schedule: sometimes, run: work}}")
     ten.live(Duration(2 * MINUTE))
     assert ten.ends() == ["succeeded"] * 4
-    assert any("from before" in line for line in ten.lines), ten.lines
+    assert any("from before" in line for line in ten.warnings), ten.lines
+
+
+def test_slots_that_passed_without_a_run_and_runs_that_were_lost_are_warnings(ten: Machine) -> None:
+    ten.live(Duration(10 * MINUTE + SECOND))
+    assert (ten.ends(), ten.warnings) == (["succeeded"], [])
+    ten.run_for = Duration(HOUR)
+    ten.live(Duration(10 * MINUTE))
+    ten.kill()
+    ten.clock.pass_time(HOUR)
+    ten.begin()
+    ten.live(Duration(MINUTE))
+    assert [line for line in ten.lines if " lost: " in line or " missed (" in line] == ten.warnings != []
 
 
 def test_a_manual_run_is_a_row_of_its_own_and_moves_no_slot(ten: Machine) -> None:
-    ten.requests.ask(Request("x1", "r", ten.clock.now(), Trigger.MANUAL, ten.token))
+    ten.requests.ask(Request("00ff00ff00ff00ff", "r", ten.clock.now(), Trigger.MANUAL, ten.token))
     ten.live(Duration(10 * MINUTE))
     assert ten.ends() == ["succeeded [manual]", "succeeded"]
 
 
 def test_a_request_to_an_owner_that_is_gone_is_missed_and_never_run_by_surprise(ten: Machine) -> None:
-    ten.requests.ask(Request("x1", "r", ten.clock.now(), Trigger.MANUAL, ten.token))
+    ten.requests.ask(Request("00ff00ff00ff00ff", "r", ten.clock.now(), Trigger.MANUAL, ten.token))
     ten.kill()
     ten.begin()
     ten.live(Duration(MINUTE))
@@ -318,7 +330,9 @@ def test_people_and_schedules_take_turns_when_the_house_is_full(tmp_path: Path) 
         found.run_for = Duration(20 * SECOND)
         found.begin()
         for name in asked:
-            found.requests.ask(Request(name, name, found.clock.now(), Trigger.MANUAL, found.token))
+            found.requests.ask(
+                Request(f"{asked.index(name):016x}", name, found.clock.now(), Trigger.MANUAL, found.token)
+            )
         found.live(Duration(10 * MINUTE))
         assert found.ends("s") == ["succeeded"] * 10
         assert [found.ends(name) for name in asked] == [["succeeded [manual]"]] * 12

@@ -18,7 +18,7 @@ from ankita_agent.ports.files import Descriptor, Files
 REQUESTS = "requests"
 _SUFFIX = ".json"
 _LIMIT = 4096
-_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+_ID: Final = re.compile(r"[0-9a-f]{16}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,8 @@ class Requests:
         self._directory = self._files.open_directory_at(self._state, REQUESTS)
 
     def ask(self, request: Request) -> None:
-        """Leave a request; it is there, whole, when this returns."""
+        """Leave a request; it is there, whole, when this returns. Its id is 16 hexadecimal digits, as random ones."""
+        assert _ID.fullmatch(request.id), request.id
         document = {
             "routine": request.routine,
             "asked_at": format_instant(request.slot),
@@ -65,13 +66,14 @@ class Requests:
         self._files.replace(self._directory, request.id + _SUFFIX, json.dumps(document).encode() + b"\n")
 
     def waiting(self) -> Waiting:
-        """What waits. Whatever is no request is removed; a directory, which cannot be, is left alone. Raises OSError.
+        """What waits. What bears a request's name and is none is removed, unless it is a directory. Raises OSError.
 
-        A file that cannot be read now (no descriptor is free, another user's) may be read later: look again.
+        Other names are none of ours: the state directory may be somebody's project. A file that cannot be read now (no
+        descriptor is free, another user's) may be read later: look again.
         """
         found, unread = [], ""
         for name in self._files.names(self._directory):
-            if name.startswith(".") or not name.endswith(_SUFFIX):
+            if not (name.endswith(_SUFFIX) and _ID.fullmatch(name.removesuffix(_SUFFIX))):
                 continue
             try:
                 found.append(_request(name.removesuffix(_SUFFIX), self._content(name)))
@@ -107,7 +109,5 @@ class Requests:
 
 
 def _request(name: str, content: bytes) -> Request:
-    if not _ID.fullmatch(name):
-        raise Garbage("no id")
     document = parse(content, _LIMIT)
     return Request(name, document.text("routine"), document.instant("asked_at"), Trigger.MANUAL, document.text("owner"))
