@@ -112,6 +112,7 @@ class Machine:
         self.processes = FakeProcesses()
         self.ledger: SqliteLedger = memory_ledger()
         self.lines: list[str] = []
+        self.warnings: list[str] = []
         self.run_for = Duration(SECOND)
         self.shift: Shift | None = None
         self._open_ledger = ledger or (lambda: self.ledger)
@@ -155,13 +156,19 @@ class Machine:
             runner,
             routines,
             self.requests,
-            Reporter(self.lines.append, LINES, publish, readiness, card.token, "0.1", inherits_environment=False),
-            Book(self.lines.append, LINES),
+            Reporter(self.tell, LINES, publish, readiness, card.token, "0.1", inherits_environment=False),
+            Book(self.tell, LINES),
             Patience(self.clock, readiness),
             Opened(self._open_ledger(), None),
             routines.start,
         )
         return self.shift
+
+    def tell(self, line: str, /, *, warning: bool = False) -> None:
+        """What the agent says."""
+        self.lines.append(line)
+        if warning:
+            self.warnings.append(line)
 
     @property
     def token(self) -> str:

@@ -185,9 +185,11 @@ def _office(directory: Path, routines: bytes) -> Iterator[_Office]:
     readiness = SdNotify(str(directory / "notify"), Duration(60 * SECOND))
     runner = Runner(processes, AttemptOutputs(state), files, clock, run, Surroundings({}, "/", PosixEnvFiles()))
     requests = Requests(files, state)
-    loaded = Routines(routine_source(user.places), LastGoodFile(files, state, LARGEST), routine_judge(), clock)
+    loaded = Routines(
+        routine_source(user.places), LastGoodFile(files, state, places.state, LARGEST), routine_judge(), clock
+    )
     reporter = Reporter(
-        _tell_nobody, Lines(format_instant), _tell_nobody, readiness, card.token, "0", inherits_environment=False
+        _tell_nobody, Lines(format_instant), _publish_nothing, readiness, card.token, "0", inherits_environment=False
     )
     patience = Patience(clock, readiness)
     patience.stamp = owner.stamp
@@ -226,7 +228,11 @@ def _second_desk(
     return desk
 
 
-def _tell_nobody(_: object) -> None:
+def _tell_nobody(_: str, /, *, warning: bool = False) -> None:
+    pass
+
+
+def _publish_nothing(_: object) -> None:
     pass
 
 

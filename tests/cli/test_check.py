@@ -88,6 +88,17 @@ def test_without_a_name_the_file_of_the_agent_is_checked() -> None:
     assert check(seen=seen).output == "/etc/me/routines.yaml: 1 routine, no problems\n"
 
 
+@pytest.mark.parametrize("text", ["", "\n \n"])
+def test_an_empty_file_needs_a_look_as_an_agent_says_of_it(text: str) -> None:
+    result = check(seen=Found(text.encode(), ()))
+    assert result.exit_code == 1
+    assert "/etc/me/routines.yaml: warning: the file is empty, as if it was only half saved" in result.output
+    assert "write `routines: {}`" in result.output
+    assert result.output.endswith("/etc/me/routines.yaml: 0 routines, 1 warning\n")
+    assert check(seen=Found(b"routines: {}\n", ())).exit_code == 0
+    assert check(seen=Found(b"# none yet\n", ())).exit_code == 0
+
+
 def test_no_file_is_an_agent_without_routines_and_needs_a_look() -> None:
     result = check()
     assert result.exit_code == 1

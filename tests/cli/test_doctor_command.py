@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import sqlite3
 import subprocess
 import sys
 from contextlib import closing
@@ -12,6 +13,7 @@ from typing import Any, Final
 import pytest
 
 from ankita_agent.adapters.sqlite_ledger import open_owner
+from ankita_agent.core.advice import is_command
 from ankita_agent.core.findings import FindingId, Severity
 from tests.ledgers import at, missed, seated
 
@@ -58,6 +60,11 @@ class Shell:
             stretch = missed(0, 55, 12) if left_out else missed(0, 60, 13)
             ledger.settle_pass(seated(ledger), at(61), [], [stretch], {"backup": at(60)})
 
+    def change(self, statements: str) -> None:
+        """Somebody with sqlite3 changes the ledger."""
+        with closing(sqlite3.connect(self.state / "ledger.db")) as connection:
+            connection.executescript(statements)
+
 
 @pytest.fixture
 def shell(tmp_path: Path) -> Shell:
@@ -96,8 +103,7 @@ def test_the_account_says_how_many_slots_since_when(shell: Shell) -> None:
     assert (document["account"]["slots"], document["account"]["since"]) == (13, "2026-01-01T07:59:00Z")
     assert document["account"]["doubled"] == document["account"]["left_out"] == []
     said = shell.ask().stdout
-    assert "13 slots of 1 routine since " in said
-    assert "none doubled, none left out" in said
+    assert re.search(r"13 slots of 1 routine since \S+ \S+ until \S+ \S+: none doubled, none left out", said)
 
 
 def test_a_slot_that_is_left_out_is_an_error_that_names_it(shell: Shell) -> None:
@@ -107,6 +113,44 @@ def test_a_slot_that_is_left_out_is_an_error_that_names_it(shell: Shell) -> None
     assert said.returncode == 1
     assert "error: backup: left out: no row of the ledger tells of the slot 2026-01-01T09:00:00Z" in said.stdout
     assert "not all of them once" in said.stdout
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE marks SET reckoned_since = 'abc'",
+        "UPDATE terms SET seen_until = 'abc'",
+        "UPDATE routines SET schedule = x'00'",
+        "UPDATE routines SET schedule = CAST(x'ff' AS TEXT)",
+        "DELETE FROM marks",
+    ],
+)
+def test_a_value_that_nobody_can_have_written_is_a_finding_and_no_fault_of_ours(shell: Shell, change: str) -> None:
+    shell.record()
+    shell.change(change)
+    assert "ledger_unreadable" in shell.ids()
+    assert "is damaged" in shell.ask().stdout
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("DELETE FROM routines", "account: nothing can be told: the ledger has no routine in force"),
+        ("UPDATE routines SET schedule = 'now and then'", "account: nothing can be told of the slots of backup: this "),
+        ("UPDATE routines SET schedule = 'daily 08:00'; DELETE FROM zones", "its time zone has other rules here"),
+    ],
+)
+def test_when_nothing_can_be_told_it_says_so_and_why(shell: Shell, change: str, said: str) -> None:
+    shell.record()
+    shell.change(change)
+    assert said in shell.ask().stdout
+    assert not {"slot_doubled", "slot_left_out", "row_without_slot"} & shell.ids()
+
+
+def test_a_term_that_was_seen_far_ahead_hides_nothing(shell: Shell) -> None:
+    shell.record(left_out=True)
+    shell.change("UPDATE terms SET seen_until = 9223372036854775807")
+    assert "slot_left_out" in shell.ids()
 
 
 def test_a_ledger_that_is_no_database_is_a_finding(shell: Shell) -> None:
@@ -120,6 +164,17 @@ def test_a_state_directory_that_is_open_to_others_is_a_finding_until_its_command
     found = {finding["id"]: finding for finding in shell.document()["findings"]}
     subprocess.run(["sh", "-c", found["state_unusable"]["command"]], check=True)
     assert "state_unusable" not in shell.ids()
+
+
+def test_a_command_stands_on_a_line_of_its_own_with_nothing_around_it(shell: Shell) -> None:
+    shell.state.chmod(0o755)
+    (shell.config / "routines.yaml").chmod(0o666)
+    said = shell.ask().stdout
+    assert f"\n    close it:\n        chmod 700 {shell.state}\n" in said
+    assert f"\n    close it:\n        chmod go-w {shell.config}/routines.yaml\n" in said
+    for line in said.splitlines():
+        if line.startswith("        "):
+            assert is_command(line.strip())
 
 
 @pytest.mark.parametrize("kind", ["file", "link", "nothing", "below a file"])

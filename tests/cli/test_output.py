@@ -16,7 +16,7 @@ NOW = parse_instant("2026-03-03T12:00:00Z")
 BLOCKED = """
     import sys
     from ankita_agent.cli.output import Teller
-    tell = Teller(stamped=False)
+    tell = Teller(ranked=True)
     for number in range(20_000):
         tell(f"line {number} " + "x" * 100)
     sys.stdout.write("done\\n")
@@ -48,8 +48,36 @@ def test_a_pipe_that_nobody_reads_holds_nothing_up_and_gets_the_newest_lines_lat
 
 
 def test_a_teller_without_a_stderr_does_not_fail() -> None:
-    program = [sys.executable, "-c", "from ankita_agent.cli.output import Teller; Teller(stamped=True)('x')"]
+    program = [sys.executable, "-c", "from ankita_agent.cli.output import Teller; Teller(ranked=False)('x')"]
     assert subprocess.run(program, check=False, preexec_fn=lambda: os.close(2)).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("ranked", "warning", "told"),
+    [(True, True, "<4>a\n<4>b\n"), (True, False, "a\nb\n"), (False, True, ""), (False, False, "")],
+)
+def test_a_warning_has_its_rank_on_each_line_for_a_journal_alone(ranked: bool, warning: bool, told: str) -> None:
+    text = f"from ankita_agent.cli.output import Teller; Teller(ranked={ranked})('a\\nb', warning={warning})"
+    said = subprocess.run([sys.executable, "-c", text], check=True, capture_output=True, text=True).stderr
+    assert said == told if ranked else said.endswith(" a\nb\n") and "<" not in said
+
+
+FAULT = "import sys; from ankita_agent.cli.main import run_command; sys.exit(run_command(['run', 'backup']))"
+
+
+@pytest.mark.parametrize(("there", "rank"), [(True, "<3>"), (False, "")])
+def test_a_fault_is_an_error_to_a_journal_and_to_nobody_else_who_reads_stderr(there: bool, rank: str) -> None:
+    reading, writing = os.pipe()
+    status = os.fstat(writing)
+    stream = f"{status.st_dev}:{status.st_ino if there else status.st_ino + 1}"
+    environment = {**os.environ, "JOURNAL_STREAM": stream}
+    done = subprocess.run([sys.executable, "-c", FAULT], stderr=writing, env=environment, check=False)
+    os.close(writing)
+    with os.fdopen(reading) as told:
+        lines = told.read().splitlines()
+    assert done.returncode == 2
+    assert lines[0].startswith(f"{rank}ankita-agent: run takes no routine")
+    assert all(line.startswith(f"{rank}  ") for line in lines[1:])
 
 
 def test_control_characters_are_made_visible() -> None:

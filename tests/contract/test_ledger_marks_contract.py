@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from ankita_agent.adapters.sqlite_ledger import SqliteLedger
 from ankita_agent.core.instants import MINUTE, Instant
 from ankita_agent.core.outcomes import Outcome, Reason
 from ankita_agent.core.rows import End, Entry
+from ankita_agent.core.zone_rules import ruled
 from ankita_agent.ports.ledger import Ledger
 from tests.ledgers import (
     BOOT,
@@ -152,6 +154,37 @@ def test_rows_are_reckoned_only_behind_what_is_relived(ledger: Ledger) -> None:
     assert reckoned_since(ledger) == at(300)
     ledger.settle_pass(term, at(300), [], [], {"backup": at(300)})
     assert (mark_of(ledger), reckoned_since(ledger)) == ((at(300), None), at(300))
+
+
+@pytest.mark.parametrize(("before", "since"), [(4, 4), (11, 10)])
+def test_rows_are_reckoned_only_behind_what_was_pruned(ledger: Ledger, before: int, since: int) -> None:
+    term = seated(ledger)
+    ledger.settle_pass(term, at(10), [claim(0), claim(5), claim(10)], [], {"backup": at(10)})
+    ledger.prune(term, at(before))
+    assert reckoned_since(ledger) == at(since)
+    ledger.prune(term, at(-500))
+    assert reckoned_since(ledger) == at(since)
+
+
+def test_the_rules_of_the_zones_in_force_are_kept(ledger: Ledger) -> None:
+    term = seated(ledger, routine(timezone="Europe/Berlin"), routine("lost", timezone="Mars/Olympus"))
+    rules = {name: account.zone_rules for name, account in ledger.accounts().items()}
+    assert ruled("Europe/Berlin", rules["backup"]) is not None
+    assert rules["lost"] == ""
+    ledger.settle_pass(term, at(5), [claim(5)], [], {"backup": at(5)})
+    ledger.put_in_force(term, [routine(timezone="Europe/Berlin")], at(6), BOOT)
+    assert ledger.accounts()["backup"].zone_rules == rules["backup"]
+    assert reckoned_since(ledger) == at(-1)
+
+
+def test_rows_are_reckoned_only_behind_the_mark_where_nobody_knows_by_which_rules_they_were(ledger: Ledger) -> None:
+    term = seated(ledger, routine(timezone="Europe/Berlin"), routine("briefing"))
+    ledger.settle_pass(term, at(5), [claim(5)], [], {"backup": at(5), "briefing": at(5)})
+    assert isinstance(ledger, SqliteLedger)
+    ledger._connection.execute("UPDATE zones SET rules = '2026-2028 0+0' WHERE timezone = 'Europe/Berlin'")
+    ledger.put_in_force(term, [routine(timezone="Europe/Berlin"), routine("briefing")], at(9), BOOT)
+    assert (mark_of(ledger), reckoned_since(ledger)) == ((at(5), None), at(5))
+    assert reckoned_since(ledger, "briefing") == at(-1)
 
 
 # --- routines in force -----------------------------------------------------------------------------

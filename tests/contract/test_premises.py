@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from ankita_agent.adapters.linux_premises import LinuxPremises
-from ankita_agent.core.diagnosis import UnitCopy
-from ankita_agent.core.state_diagnosis import MessagesSeen
+from ankita_agent.core.machine_diagnosis import MessagesSeen
+from ankita_agent.core.unit_diagnosis import UnitCopy
 from ankita_agent.ports.premises import Premises
 from ankita_agent.testing.premises import DescribedPremises
 

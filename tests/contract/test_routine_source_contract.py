@@ -108,7 +108,7 @@ def copy(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Copy]:
         return
     files = PosixFiles()
     state = files.open_directory(str(tmp_path))
-    yield Copy(LastGoodFile(files, state, 1000), (tmp_path / "last-good.yaml").mkdir)
+    yield Copy(LastGoodFile(files, state, str(tmp_path), 1000), (tmp_path / "last-good.yaml").mkdir)
     files.close(state)
 
 

@@ -215,7 +215,9 @@ def test_waiting_for_a_run_that_fails_ends_with_1_and_status_then_says_so(place:
     place.write(FILE)
     place.start()
     assert place.command("status").code == 0
-    assert place.command("trigger", "broken", "--wait").code == 1
+    done = place.command("trigger", "broken", "--wait")
+    assert (done.code, done.out.endswith("; see: ankita-agent logs broken\n")) == (1, True), done.out
+    assert "; see: ankita-agent logs broken\n" in place.command("status").out
     done = place.command("status", "--json")
     assert done.code == 1
     (broken,) = (each for each in done.json["routines"] if each["name"] == "broken")

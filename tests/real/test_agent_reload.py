@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import time
 from collections.abc import Callable
 from typing import Final
@@ -127,6 +128,21 @@ def test_a_file_that_is_deleted_leaves_its_routines_in_force_and_that_is_said(pl
     place.write(BEFORE)
     agent.says("well again")
     assert place.command("status").code == 0
+
+
+def test_a_file_that_was_moved_away_before_a_start_is_missed_loudly_until_it_is_back(place: Place) -> None:
+    place.write(BEFORE)
+    place.start().stop()
+    place.file.unlink()
+    agent = place.start(says="does not fire: before")
+    until(lambda: place.status()["degraded"])
+    shown = place.command("status")
+    assert (shown.code, "1 routine from before does not fire: before" in shown.out) == (1, True)
+    assert place.status()["config"]["ok"] is False
+    command = place.degraded().partition("to have it again: ")[2].partition("    to have none")[0]
+    assert subprocess.run(["sh", "-c", command], check=True).returncode == 0
+    agent.says("1 routine in force")
+    until(lambda: place.command("status").code == 0)
 
 
 def test_comments_and_order_change_nothing_and_runs_end_as_they_began(place: Place) -> None:

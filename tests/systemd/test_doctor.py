@@ -141,6 +141,43 @@ def unusable(guest: Guest) -> None:
     guest.shell(f"sed -i s/^ExecStart=.*// {OWN_UNIT}; systemctl --user daemon-reload")
 
 
+def with_a_drop_in_that_is_bad(guest: Guest) -> None:
+    guest.write(".config/systemd/user/ankita-agent.service.d/my own.conf", "[Service]\nExecStart=/bin/true\n")
+    guest.systemctl("daemon-reload")
+
+
+def with_a_drop_in_of_the_administrator_that_is_bad(guest: Guest) -> None:
+    place = "/etc/systemd/user/ankita-agent.service.d"
+    guest.ask_root("sh", "-c", f"mkdir -p {place}; printf '[Service]\nExecStart=/bin/true\n' >{place}/x.conf")
+    guest.systemctl("daemon-reload")
+
+
+def without_its_file(guest: Guest) -> None:
+    guest.ask("rm", OWN_UNIT)
+
+
+def without_its_file_as_systemd_knows(guest: Guest) -> None:
+    guest.shell(f"rm {OWN_UNIT}; systemctl --user daemon-reload")
+
+
+def with_its_routines_moved_away(guest: Guest) -> None:
+    guest.ask("mv", ".config/ankita-agent/routines.yaml", "routines.yaml")
+
+
+def with_its_routines_moved_away_and_restarted(guest: Guest) -> None:
+    with_its_routines_moved_away(guest)
+    guest.systemctl("restart", "ankita-agent")
+
+
+def open_to_writers(guest: Guest) -> None:
+    guest.ask("chmod", "666", ".config/ankita-agent/routines.yaml")
+
+
+def masked_until_the_next_boot(guest: Guest) -> None:
+    guest.systemctl("stop", "ankita-agent")
+    guest.systemctl("mask", "--runtime", "ankita-agent")
+
+
 def not_read(guest: Guest) -> None:
     guest.ask("touch", OWN_UNIT)
 
@@ -202,6 +239,14 @@ def with_a_journal_that_only_root_may_read(guest: Guest) -> None:
 
 STATES: Final[dict[Callable[[Guest], None], str]] = {
     masked: "masked",
+    masked_until_the_next_boot: "masked",
+    with_a_drop_in_that_is_bad: "drop_in_unusable",
+    with_a_drop_in_of_the_administrator_that_is_bad: "drop_in_unusable",
+    without_its_file: "unit_gone",
+    without_its_file_as_systemd_knows: "unit_gone",
+    with_its_routines_moved_away: "routines_gone",
+    with_its_routines_moved_away_and_restarted: "routines_gone",
+    open_to_writers: "routines_refused",
     never_installed: "not_installed",
     disabled: "not_enabled",
     stopped: "not_active",
@@ -233,8 +278,37 @@ def test_the_command_that_a_finding_names_mends_it(installed: Guest, make: Calla
     assert name not in doctor(installed).findings
 
 
+@pytest.mark.parametrize("make", [with_a_drop_in_that_is_bad, with_a_drop_in_of_the_administrator_that_is_bad])
+def test_a_drop_in_that_is_bad_is_named_with_what_systemd_says(installed: Guest, make: Callable[[Guest], None]) -> None:
+    make(installed)
+    seen = doctor(installed, "--fix")
+    assert seen.ids == {"drop_in_unusable"}
+    assert "more than one ExecStart= setting" in seen.findings["drop_in_unusable"]["fact"]
+    assert seen.document["mended"] == []
+
+
+def test_routines_without_their_file_are_told_by_name_and_come_back(installed: Guest) -> None:
+    with_its_routines_moved_away(installed)
+    seen = doctor(installed)
+    assert seen.ids == {"routines_gone"}
+    assert (seen.findings["routines_gone"]["severity"], "tick" in seen.findings["routines_gone"]["what"]) == (
+        "warning",
+        True,
+    )
+    installed.systemctl("restart", "ankita-agent")
+    seen = doctor(installed)
+    assert seen.ids == {"routines_gone"}
+    assert seen.findings["routines_gone"]["severity"] == "error"
+    assert seen.findings["routines_gone"]["what"] == "1 routine from before does not fire: tick"
+    type_in(installed, seen.command("routines_gone"))
+    until(lambda: doctor(installed).code == 0)
+    assert "tick" in installed.ask("ankita-agent", "list")
+
+
 MENDED_BY_FIX: Final = [
     never_installed,
+    without_its_file,
+    without_its_file_as_systemd_knows,
     disabled,
     stopped,
     without_its_program,
@@ -333,10 +407,10 @@ def test_under_cron_all_is_well_and_a_note_says_how_to_use_systemctl(installed: 
     assert "session_unset" not in Diagnosis(mended).findings
 
 
-def test_root_by_sudo_is_told_whose_agent_it_looks_at_and_fix_installs_nothing(installed: Guest) -> None:
+def test_by_way_of_sudo_it_says_only_that_it_is_about_root(installed: Guest) -> None:
     sudo = ("env", f"SUDO_USER={installed.name}", f"SUDO_UID={installed.uid}", PROGRAM, "doctor", "--fix", "--json")
     seen = Diagnosis(installed.root(*sudo))
-    assert "root_by_sudo" in seen.ids
+    assert list(seen.findings) == ["root_by_sudo"]
     assert seen.document["mended"] == []
     assert seen.command("root_by_sudo") == "ankita-agent doctor"
 
@@ -361,14 +435,22 @@ def test_a_manager_that_is_gone_is_told_and_the_command_brings_it_back(installed
     until(lambda: doctor(installed).code == 0)
 
 
-def test_lingering_that_is_off_is_told_and_switched_on(boot: Boot) -> None:
-    with boot(User(lingers=False), polkit=True) as guest, guest.logged_in():
+def test_lingering_that_is_off_is_a_note_and_left_to_a_person(boot: Boot) -> None:
+    with boot(User(lingers=False)) as guest, guest.logged_in():
         guest.write(".config/ankita-agent/routines.yaml", ROUTINES)
         guest.ask("ankita-agent", "install", "--no-linger")
-        seen = doctor(guest)
-        assert seen.ids == {"lingering_off"}
-        done = guest.in_session("sh", "-c", f"{seen.command('lingering_off')} && {PROGRAM} doctor --json")
-        assert Diagnosis(done).code == 0
+        seen = doctor(guest, "--fix")
+        assert (seen.code, seen.document["mended"], "lingering_off" in seen.findings) == (0, [], True)
+        type_in(guest, seen.command("lingering_off"))
+        assert "lingering_off" not in doctor(guest).findings
+
+
+def test_fix_installs_without_switching_lingering_on(boot: Boot) -> None:
+    with boot(User(lingers=False)) as guest, guest.logged_in():
+        guest.write(".config/ankita-agent/routines.yaml", ROUTINES)
+        assert doctor(guest).findings.keys().isdisjoint({"lingering_off", "routines_absent"})
+        seen = doctor(guest, "--fix")
+        assert (seen.code, "lingering_off" in seen.findings) == (0, True)
 
 
 # --- shell against service ----------------------------------------------------------------------------
@@ -409,6 +491,34 @@ def test_two_owners_with_a_state_each_are_told_with_both_pids(installed: Guest) 
     assert str(installed.main_pid()) in seen.findings["two_owners"]["what"]
     type_in(installed, seen.command("two_owners"))
     until(lambda: "two_owners" not in doctor(installed, environment=environment).ids)
+
+
+def test_beside_the_service_a_copy_with_directories_of_its_own_neither_advises_nor_mends_anything_of_it(
+    installed: Guest,
+) -> None:
+    installed.ask("cp", "-as", "/opt/ankita", "clone")
+    led: dict[str, str | None] = {
+        "ANKITA_STATE_DIR": f"{installed.home}/run/state",
+        "ANKITA_CONFIG_DIR": f"{installed.home}/run/config",
+    }
+    variables = " ".join(f"--setenv={name}={value}" for name, value in led.items())
+    installed.write("run/config/routines.yaml", ROUTINES)
+    installed.shell(f"systemd-run --user --unit=beside {variables} $HOME/clone/bin/python -m ankita_agent run")
+    clone = ("clone/bin/python", "-m", "ankita_agent", "doctor", "--json")
+    until(lambda: "two_owners" in Diagnosis(installed.run(*clone, environment=led)).findings)
+    before = (installed.read(OWN_UNIT), installed.main_pid())
+    seen = Diagnosis(installed.run(*clone, "--fix", environment=led))
+    assert (seen.code, seen.ids, seen.document["mended"]) == (0, set(), [])
+    assert set(seen.findings) >= {"other_places", "two_owners"}
+    assert seen.findings["two_owners"]["command"] is None
+    assert (installed.read(OWN_UNIT), installed.main_pid()) == before
+    installed.systemctl("stop", "ankita-agent")
+    seen = Diagnosis(installed.run(*clone, "--fix", environment=led))
+    assert (seen.ids, seen.document["mended"]) == ({"not_active"}, [])
+    assert seen.command("not_active") == "env -u ANKITA_STATE_DIR -u ANKITA_CONFIG_DIR ankita-agent start"
+    installed.shell(seen.command("not_active"), environment=led)
+    assert doctor(installed).code == 0
+    assert installed.read(OWN_UNIT) == before[0]
 
 
 def test_a_command_that_only_the_shell_finds_is_told_and_the_advice_mends_it(installed: Guest) -> None:

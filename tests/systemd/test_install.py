@@ -1,8 +1,13 @@
 """Installing and taking away, as an ordinary user of a real systemd."""
 
+import json
+import re
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
 from typing import Final
 
 import pytest
@@ -19,6 +24,8 @@ UNITS: Final = ".local/share/systemd/user"
 SERVICE: Final = f"{UNITS}/ankita-agent.service"
 CONFIG: Final = ".config/ankita-agent"
 ROUTINES: Final = f"{CONFIG}/routines.yaml"
+README: Final = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+STOP_DRAIN: Final = 20.0  # seconds, unless routines.yaml says otherwise
 QUIET: Final = "routines: {backup: {schedule: daily 03:00, run: sleep 1000}}\n"
 EDITOR: Final = r"""#!/bin/sh
 for file; do :; done
@@ -76,7 +83,7 @@ def test_from_a_wheel_to_the_first_heartbeat(guest: Guest) -> None:
     done = guest.run(f"{guest.home}/v/bin/ankita-agent", "install")
     assert done.code == 0, done.said
     assert "heartbeat   run 1 succeeded" in done.out
-    assert words(done) == ["new"] * 4 + ["enabled", "running", "waiting", "heartbeat", "Next:"]
+    assert words(done) == ["new"] * 4 + ["enabled", "running", "waiting", "heartbeat", "Next:", "Take"]
     assert f"ExecStart={guest.home}/v/bin/python -P -m ankita_agent run --standby\n" in guest.read(SERVICE)
     assert guest.show("ActiveState", "UnitFileState", "Slice") == {
         "ActiveState": "active",
@@ -216,6 +223,25 @@ def test_lingering_is_switched_on_where_it_may_be(boot: Boot) -> None:
         assert ann.ask("loginctl", "show-user", "ann", "--property=Linger") == "Linger=yes"
 
 
+def test_what_the_readme_shows_of_an_install_is_what_is_printed(boot: Boot) -> None:
+    [shown] = re.findall(r"\$ ankita-agent install\n(.+?)```", README, re.DOTALL)
+    with boot(User(lingers=False), polkit=True) as ann, ann.logged_in():
+        done = ann.in_session("env", "EDITOR=nano", "ankita-agent", "install")
+        assert done.code == 0, done.said
+        assert re.sub(r"\bpid \d+", "pid 4711", done.out) == shown
+
+
+def test_lingering_that_somebody_left_off_stays_off(boot: Boot) -> None:
+    with boot(User(lingers=False), polkit=True) as ann, ann.logged_in():
+        ann.write(ROUTINES, QUIET)
+        assert ann.in_session("ankita-agent", "install", "--no-linger").code == 0
+        done = ann.in_session("ankita-agent", "install")
+        assert (done.code, "lingering is off" in done.out) == (0, True), done.said
+        assert ann.ask("loginctl", "show-user", "ann", "--property=Linger") == "Linger=no"
+        assert ann.in_session("ankita-agent", "install", "--linger").code == 0
+        assert ann.ask("loginctl", "show-user", "ann", "--property=Linger") == "Linger=yes"
+
+
 def test_lingering_that_is_refused_is_told_and_the_service_runs(boot: Boot) -> None:
     with boot(User(lingers=False)) as ann, ann.logged_in():
         done = install(ann)
@@ -250,12 +276,54 @@ def test_what_the_service_said_is_shown_when_it_does_not_come_up(guest: Guest) -
     assert f"it said       close it: chmod 700 {guest.home}/.local/state/ankita-agent" in done.err
 
 
-def test_a_shell_with_directories_that_the_manager_does_not_know_changes_nothing(guest: Guest) -> None:
-    guest.write(ROUTINES, QUIET)
-    done = guest.run("ankita-agent", "install", environment={"XDG_DATA_HOME": f"{guest.home}/data"})
-    assert (done.code, "env -u XDG_DATA_HOME ankita-agent install" in done.err) == (1, True)
-    assert guest.ask("find", "data", "-type", "f") == ""
-    assert guest.show("LoadState") == {"LoadState": "not-found"}
+@pytest.mark.parametrize("command", ["install", "uninstall"])
+def test_a_service_of_other_directories_is_left_alone(installed: Guest, command: str) -> None:
+    pid, before = installed.main_pid(), installed.read(SERVICE)
+    beside = {"ANKITA_STATE_DIR": f"{installed.home}/clone/.run/state"}
+    done = installed.run("ankita-agent", command, environment=beside)
+    assert done.code == 2, done.said
+    assert f"{installed.home}/.local/state/ankita-agent, and this shell has {beside['ANKITA_STATE_DIR']}" in done.err
+    assert "env -u ANKITA_STATE_DIR ankita-agent uninstall" in done.err
+    assert (installed.main_pid(), installed.read(SERVICE)) == (pid, before)
+
+
+def test_a_drop_in_that_spoils_the_unit_is_named_with_what_systemd_says_of_it(installed: Guest) -> None:
+    pid = installed.main_pid()
+    drop_in = ".config/systemd/user/ankita-agent.service.d/mine.conf"
+    installed.write(drop_in, "[Service]\nExecStart=/bin/true\n")
+    for _ in range(2):
+        done = install(installed)
+        assert done.code == 1, done.said
+        assert f"cannot install the service with {installed.home}/{drop_in}" in done.err
+        assert "more than one ExecStart= setting" in done.err
+        assert f"rm {installed.home}/{drop_in} " in done.err
+    installed.ask("rm", drop_in)
+    assert install(installed).code == 0
+    assert installed.main_pid() == pid
+
+
+def test_only_a_run_with_the_file_as_it_is_now_is_a_sign_that_it_works(guest: Guest) -> None:
+    assert guest.run("ankita-agent", "install").code == 0
+    guest.ask("rm", ROUTINES)
+    guest.ask("systemctl", "--user", "restart", "ankita-agent")
+    before = int(guest.shell("date +%s%N").out)
+    done = guest.run("ankita-agent", "install")
+    assert done.code == 0, done.said
+    [fire] = re.findall(r"heartbeat   run (\d+) succeeded", done.out)
+    history = json.loads(guest.ask("ankita-agent", "history", "heartbeat", "--json"))
+    [row] = [row for row in history if row["fire"] == int(fire)]
+    assert datetime.fromisoformat(row["started_at"]).timestamp() * 1e9 >= before
+
+
+def test_uninstall_can_do_without_waiting_for_what_runs(guest: Guest) -> None:
+    guest.write(ROUTINES, "routines: {long: {schedule: every 1s, run: 'sleep 1000', overlap: skip}}\n")
+    assert install(guest).code == 0
+    until(lambda: '"running": true' in guest.run("ankita-agent", "status", "--json").out)
+    begun = time.monotonic()
+    done = guest.run("ankita-agent", "uninstall", "--now")
+    assert (done.code, "stopping    long" in done.out) == (0, True), done.said
+    assert time.monotonic() - begun < STOP_DRAIN
+    assert not guest.exists(SERVICE)
 
 
 def test_control_c_ends_the_waiting_alone(guest: Guest) -> None:
@@ -299,6 +367,39 @@ def test_purge_leaves_nothing_of_the_state_but_what_a_person_put_there(installed
     assert installed.run("ankita-agent", "uninstall", "--purge").code == 0
     assert not installed.exists(".local/state/ankita-agent")
     assert installed.read(ROUTINES) == QUIET
+
+
+def test_purge_removes_nothing_from_a_directory_that_is_none_of_an_agents(installed: Guest) -> None:
+    installed.ask("ankita-agent", "uninstall")
+    for name in ("logs/access.log", "run/pidfile", "requests/a.json"):
+        installed.write(name, "mine")
+    before = installed.ask("find", ".", "-path", "./.*", "-prune", "-o", "-print")
+    done = installed.run("ankita-agent", "uninstall", "--purge", environment={"ANKITA_STATE_DIR": installed.home})
+    assert (done.code, "it has no own/guard" in done.err) == (73, True), done.said
+    assert installed.ask("find", ".", "-path", "./.*", "-prune", "-o", "-print") == before
+
+
+def test_what_cannot_be_purged_is_named_and_goes_the_next_time(installed: Guest) -> None:
+    logs = ".local/state/ankita-agent/logs"
+    installed.ask("mkdir", "-m", "0", "-p", f"{logs}/backup")
+    done = installed.run("ankita-agent", "uninstall", "--purge")
+    assert done.code == 73
+    assert f"cannot remove '{installed.home}/{logs}/backup': Permission denied" in done.err
+    assert installed.exists(".local/state/ankita-agent/ledger.db")
+    [advice] = re.findall(r"give yourself access: (.*), then again: (.*)", done.err)
+    assert installed.shell(" && ".join(advice)).code == 0
+    assert not installed.exists(".local/state/ankita-agent")
+
+
+@pytest.mark.parametrize("directory", [".config/systemd/user", UNITS])
+def test_uninstall_leaves_a_directory_of_units_that_a_link_leads_to(guest: Guest, directory: str) -> None:
+    guest.ask("mkdir", "-p", "dot", directory.rpartition("/")[0])
+    guest.ask("ln", "-s", f"{guest.home}/dot", directory)
+    for _ in range(2):
+        assert install(guest).code == 0
+        assert guest.run("ankita-agent", "uninstall").code == 0
+        assert guest.ask("find", "-L", directory) == directory
+    assert guest.ask("readlink", directory) == f"{guest.home}/dot"
 
 
 def test_purge_is_refused_while_an_agent_in_a_terminal_lives(guest: Guest) -> None:
@@ -364,3 +465,119 @@ def test_without_a_bus_the_manager_is_asked_all_the_same(guest: Guest) -> None:
     guest.ask("systemctl", "--user", "stop", "dbus.socket", "dbus.service")
     assert install(guest).code == 0
     assert guest.run("ankita-agent", "uninstall").code == 0
+
+
+def test_a_shell_with_a_data_directory_of_its_own_means_the_same_service(installed: Guest) -> None:
+    beside = {"XDG_DATA_HOME": f"{installed.home}/xd"}
+    done = installed.run("ankita-agent", "install", environment=beside)
+    assert (done.code, words(done)) == (0, ["unchanged", "unchanged", "running"]), done.said
+    assert installed.run("ankita-agent", "uninstall", environment=beside).code == 0
+    assert installed.show("LoadState", "ActiveState") == {"LoadState": "not-found", "ActiveState": "inactive"}
+    assert installed.ask("find", ".config", ".local/share", "-type", "f") == ROUTINES
+
+
+@pytest.mark.parametrize("output", ["/dev/full", ">(head -n1)"])
+def test_output_that_nobody_takes_leaves_nothing_half_done(guest: Guest, output: str) -> None:
+    guest.write(ROUTINES, QUIET)
+    done = guest.run("bash", "-c", f"ankita-agent install > {output}")
+    assert (done.code != 0, "install has done all that it was to do" in done.err) == (True, True), done.said
+    assert guest.show("ActiveState", "UnitFileState") == {"ActiveState": "active", "UnitFileState": "enabled"}
+    for verb in ("stop", "start", "restart"):
+        done = guest.run("bash", "-c", f"ankita-agent {verb} > {output} 2>&1")
+    assert guest.show("ActiveState") == {"ActiveState": "active"}
+    guest.run("bash", "-c", f"ankita-agent uninstall > {output}")
+    assert guest.show("LoadState") == {"LoadState": "not-found"}
+
+
+@pytest.mark.parametrize("spoil", ["chmod 000 {0}", "mv {0} x && ln -s ~/x {0}", "rm -r {0} && touch {0}"])
+def test_a_state_directory_that_cannot_be_looked_at_keeps_no_service_from_going(installed: Guest, spoil: str) -> None:
+    installed.ask("systemctl", "--user", "kill", "--signal=KILL", "ankita-agent")
+    assert installed.shell(spoil.format(".local/state/ankita-agent")).code == 0
+    done = installed.run("ankita-agent", "uninstall", "--purge")
+    assert (done.code, installed.exists(SERVICE)) == (73, True), done.said
+    done = installed.run("ankita-agent", "uninstall")
+    assert (done.code, installed.exists(SERVICE)) == (0, False), done.said
+    assert installed.show("LoadState") == {"LoadState": "not-found"}
+
+
+def test_enabled_until_the_next_boot_or_by_a_desktop_alone_is_not_enough(installed: Guest) -> None:
+    for how in ("enable --runtime", "add-wants graphical-session.target"):
+        installed.ask("systemctl", "--user", "disable", "ankita-agent")
+        installed.ask("systemctl", "--user", *how.split(), "ankita-agent.service")
+        done = install(installed)
+        assert (done.code, "enabled" in words(done)) == (0, True), done.said
+        assert installed.exists(".config/systemd/user/default.target.wants/ankita-agent.service")
+    assert installed.run("ankita-agent", "uninstall").code == 0
+    assert installed.ask("find", ".config/systemd", "/run/user/4242/systemd/user", "-name", "ankita*") == ""
+
+
+def test_a_manager_that_may_not_take_the_link_away_says_what_is_so(installed: Guest) -> None:
+    installed.ask("chmod", "500", ".config/systemd/user/default.target.wants")
+    done = installed.run("ankita-agent", "uninstall")
+    assert (done.code, installed.exists(SERVICE)) == (1, True), done.said
+    assert "the service does not run, still starts by itself, and nothing was removed" in done.err
+    assert "default.target.wants, then again: ankita-agent uninstall" in done.err
+    installed.ask("chmod", "700", ".config/systemd/user/default.target.wants")
+    assert installed.run("ankita-agent", "uninstall").code == 0
+
+
+def test_purge_beside_a_standby_in_a_terminal_is_refused_before_anything_is_done(installed: Guest) -> None:
+    with installed.start("ankita-agent", "run", "--standby") as agent:
+        until(lambda: '"standbys": 1' in installed.run("ankita-agent", "status", "--json").out)
+        pid = installed.main_pid()
+        done = installed.run("ankita-agent", "uninstall", "--purge")
+        assert (done.code, "on standby" in done.err) == (75, True), done.said
+        assert (installed.main_pid(), installed.exists(SERVICE)) == (pid, True)
+        [command] = re.findall(r"end it first: (kill \d+)\n", done.err)
+        installed.ask(*command.split())
+        agent.wait(30)
+    assert installed.run("ankita-agent", "uninstall", "--purge").code == 0
+
+
+def test_uninstalling_from_within_a_run_is_refused_at_once(guest: Guest) -> None:
+    run = "/opt/ankita/bin/ankita-agent uninstall >~/said 2>&1; echo $? >~/ended; sleep 1000"
+    guest.write(ROUTINES, f"routines: {{own: {{schedule: every 1s, run: '{run}', overlap: skip}}}}\n")
+    assert install(guest).code == 0
+    until(lambda: guest.exists("ended"))
+    assert (guest.read("ended").strip(), "from within one of its runs" in guest.read("said")) == ("2", True)
+    assert guest.show("ActiveState") == {"ActiveState": "active"}
+
+
+@pytest.mark.parametrize(
+    "meanwhile", ["start --no-block ankita-agent", "restart --no-block ankita-agent", "daemon-reexec"]
+)
+def test_what_somebody_does_while_it_stops_keeps_no_service_behind(guest: Guest, meanwhile: str) -> None:
+    run = "trap : TERM; for i in 1 2 3; do sleep 1; done"
+    guest.write(ROUTINES, f"agent: {{stop_drain: 3s}}\nroutines: {{long: {{schedule: every 1s, run: '{run}'}}}}\n")
+    assert install(guest).code == 0
+    until(lambda: '"running": true' in guest.run("ankita-agent", "status", "--json").out)
+    with guest.start("ankita-agent", "uninstall") as command:
+        guest.wait_until(ActiveState="deactivating")
+        guest.ask("systemctl", "--user", *meanwhile.split())
+        assert command.wait(60) == 0
+    assert guest.show("LoadState", "ActiveState") == {"LoadState": "not-found", "ActiveState": "inactive"}
+
+
+def test_control_c_while_it_stops_says_what_is_so_and_what_finishes_it(guest: Guest) -> None:
+    guest.write(ROUTINES, "routines: {long: {schedule: every 1s, run: 'sleep 1000', overlap: skip}}\n")
+    assert install(guest).code == 0
+    until(lambda: '"running": true' in guest.run("ankita-agent", "status", "--json").out)
+    done = guest.shell("exec timeout --preserve-status -s INT 2 ankita-agent uninstall")
+    assert done.code == 130, done.said
+    assert "interrupted: the unit file is there, enabled, and the service is stopping" in done.err
+    assert "to finish it: ankita-agent uninstall" in done.err
+
+
+def test_a_program_that_only_this_shell_finds_is_refused(guest: Guest) -> None:
+    path = guest.ask("/opt/ankita/bin/python", "-c", "import sys; print(':'.join(filter(None, sys.path)))").strip()
+    done = guest.run("/usr/bin/python3", "-m", "ankita_agent", "install", environment={"PYTHONPATH": path})
+    assert (done.code, "No module named ankita_agent" in done.err) == (2, True), done.said
+    assert not guest.exists(SERVICE)
+
+
+def test_a_config_directory_that_lets_nobody_in_is_named_with_what_opens_it(guest: Guest) -> None:
+    guest.ask("mkdir", "-p", CONFIG)
+    guest.ask("chmod", "000", CONFIG)
+    done = guest.run("ankita-agent", "install")
+    assert (done.code, f"chmod u+rwx {guest.home}/{CONFIG}\n" in done.err) == (73, True), done.said
+    assert guest.shell(f"chmod u+rwx {CONFIG}; ankita-agent install").code == 0

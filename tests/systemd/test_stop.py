@@ -300,3 +300,73 @@ def test_a_service_that_cannot_come_up_says_why(service: Guest) -> None:
     assert done.code == 1
     assert "exit status 203" in done.err
     assert "ankita-agent install" in done.err
+
+
+def test_a_shell_with_directories_of_its_own_leaves_the_service_alone(service: Guest) -> None:
+    pid = service.main_pid()
+    own = {"ANKITA_STATE_DIR": f"{service.home}/own state", "ANKITA_CONFIG_DIR": f"{service.home}/own"}
+    for verb in ("start", "stop", "restart"):
+        done = service.run("ankita-agent", verb, environment=own)
+        assert (done.code, f"will not {verb} the service" in done.err) == (2, True), done.said
+        assert f"{service.home}/.local/state/ankita-agent, and this shell has {service.home}/own state" in done.err
+    assert service.main_pid() == pid
+    shown = service.run("ankita-agent", "status", environment=own)
+    assert "it is not the agent of this shell: it serves" in shown.out
+    meant = done.err.partition("is meant: ")[2].partition("    or: ")[0]
+    done = service.run("sh", "-c", meant, environment=own)
+    assert (done.code, "is up as owner of term 2" in done.out) == (0, True), done.said
+
+
+def test_a_drop_in_that_spoils_the_unit_is_named_with_what_systemd_says(service: Guest) -> None:
+    drop_in = ".config/systemd/user/ankita-agent.service.d/x.conf"
+    service.write(drop_in, "[Service]\nExecStart=/bin/true\n")
+    service.systemctl("daemon-reload")
+    shown = ask(service, "status").out
+    assert "it cannot start again, for its manager cannot use its unit file: Service has more than one" in shown
+    assert f"mend or remove what is beside it: {service.home}/{drop_in}    then: ankita-agent restart" in shown
+    done = ask(service, "restart")
+    assert (done.code, "Service has more than one ExecStart= setting" in done.err) == (1, True), done.said
+    assert f"mend or remove what is beside it: {service.home}/{drop_in}    then: ankita-agent restart" in done.err
+    assert service.show("ActiveState") == {"ActiveState": "active"}
+    assert ask(service, "stop").code == 0
+    assert "Service has more than one ExecStart= setting" in ask(service, "status").out
+    assert f"{service.home}/{drop_in}    then: ankita-agent start" in ask(service, "start").err
+    service.shell('rm "$1"', drop_in)
+    assert ask(service, "start").code == 0
+
+
+def test_a_unit_file_that_is_gone_is_told_as_that(service: Guest) -> None:
+    service.shell("rm .local/share/systemd/user/ankita-agent.service")
+    for _ in range(2):
+        assert (
+            "its unit file is gone, so it cannot start again; write it anew: ankita-agent install"
+            in ask(service, "status").out
+        )
+        done = ask(service, "restart")
+        assert (done.code, "write it anew: ankita-agent install" in done.err) == (1, True), done.said
+    assert service.show("ActiveState") == {"ActiveState": "active"}
+
+
+def test_whoever_starts_it_is_told_that_its_routines_are_not_those_of_the_file(service: Guest) -> None:
+    file = ".config/ankita-agent/routines.yaml"
+    service.write(file, "routines: [\n")
+    done = ask(service, "restart")
+    assert (done.code, "\ndegraded: " in done.out, "ankita-agent check" in done.out) == (0, True, True), done.said
+    assert "from before stay in force" in ask(service, "list").err
+    service.shell('rm "$1"', file)
+    done = ask(service, "restart")
+    assert "so 1 routine from before does not fire: job; to have it again: cp " in done.out
+    shown = ask(service, "status")
+    assert (shown.code, "1 routine from before does not fire: job" in shown.out) == (1, True), shown.said
+    command = done.out.partition("to have it again: ")[2].partition("    to have none")[0]
+    assert service.shell(command).code == 0
+    until(lambda: ask(service, "status").code == 0)
+    assert "job" in ask(service, "list").out
+
+
+def test_status_says_that_the_service_waits_while_a_terminal_owns(guest: Guest) -> None:
+    write(guest)
+    with in_a_terminal(guest):
+        pid = json.loads(guest.run("ankita-agent", "status", "--json").out)["owner"]["pid"]
+        assert guest.run("ankita-agent", "install").code == 0
+        assert f"it stands by, and owns as soon as pid {pid} ends" in ask(guest, "status").out

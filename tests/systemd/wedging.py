@@ -136,7 +136,7 @@ def main() -> int:
         inherit_environment=False,
         in_terminal=False,
         umask=os.umask(0o077),
-        tell=Teller(stamped=False),
+        tell=Teller(ranked=True),
         local=local_time,
     )
     readiness = Hurried(find_manager(user.environment, os.getpid()), int(os.environ.get("WEDGING_HURRY", "1")))

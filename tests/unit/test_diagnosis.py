@@ -1,40 +1,20 @@
-"""Each finding of doctor: the facts that give it, those that do not, and the command that it names."""
+"""What doctor finds of the service and the way to it: the facts that give it, those that do not, and its command."""
 
-import shlex
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
-from ankita_agent.core.diagnosis import ServiceSeen, Session, UnitCopy, judge_service, judge_session
-from ankita_agent.core.environment import UserFacts
-from ankita_agent.core.errors import AnkitaError, CannotWriteState, LedgerDamaged
+from ankita_agent.core.elsewhere import Elsewhere
 from ankita_agent.core.findings import Finding, FindingId, Mend, Severity
 from ankita_agent.core.install_plan import Change, FileChange, judge_file
 from ankita_agent.core.instants import SECOND, Duration
-from ankita_agent.core.problems import Problem
-from ankita_agent.core.problems import Severity as Refusal
 from ankita_agent.core.reaching import Place, silent, unreachable
-from ankita_agent.core.reckoning import Discrepancy, Reckoning
 from ankita_agent.core.service import Activity, UnitState, Unreachable
-from ankita_agent.core.state_diagnosis import (
-    AgentSeen,
-    CommandSeen,
-    DiskSeen,
-    Doing,
-    Led,
-    MachineSeen,
-    MessagesSeen,
-    RoutinesSeen,
-    judge_account,
-    judge_agent,
-    judge_machine,
-    judge_routines,
-    judge_state,
-    program_of,
-)
+from ankita_agent.core.service_diagnosis import judge_service
+from ankita_agent.core.session_diagnosis import Session, judge_session, judge_whose
+from ankita_agent.core.unit_diagnosis import ServiceSeen, UnitCopy
 from ankita_agent.core.unit_file import ServiceFacts, render_service
-from tests.ledgers import at
 
 HOME: Final = "/home/ann"
 PATH: Final = f"{HOME}/.local/share/systemd/user/ankita-agent.service"
@@ -70,6 +50,7 @@ WELL: Final = ServiceSeen(
     program_there=True,
     program=PROGRAM,
     controllers=frozenset({"cpu", "memory"}),
+    journal="journalctl --user -u ankita-agent -n 30 --no-pager",
 )
 
 
@@ -94,11 +75,13 @@ def test_an_ordinary_session_and_a_service_that_is_well_give_no_findings() -> No
 
 
 def test_root_by_sudo_is_told_and_root_itself_is_not() -> None:
-    by_sudo = of_session(replace(SESSION, place=Place("root", 0, sudo_user="ann")))
-    assert list(by_sudo) == [FindingId.ROOT_BY_SUDO]
-    assert "not about that of ann" in by_sudo[FindingId.ROOT_BY_SUDO].what
+    by_sudo = Place("root", 0, sudo_user="ann")
+    [found] = judge_whose(by_sudo, has_agent=False)
+    assert (found.id, found.severity) == (FindingId.ROOT_BY_SUDO, Severity.WARNING)
+    assert "not about that of ann" in found.what
+    assert [each.severity for each in judge_whose(by_sudo, has_agent=True)] == [Severity.NOTE]
     for place in (Place("root", 0), Place("root", 0, sudo_user="root"), Place("ann", 4242, sudo_user="bob")):
-        assert of_session(replace(SESSION, place=place)) == {}
+        assert list(judge_whose(place, has_agent=False)) == []
 
 
 @pytest.mark.parametrize("reason", [each for each in Unreachable if each is not Unreachable.NO_SYSTEMD])
@@ -112,8 +95,10 @@ def test_a_manager_that_cannot_be_asked_is_an_error_with_its_command(reason: Unr
 def test_no_systemd_at_all_is_a_note_that_says_what_works() -> None:
     found = of_session(replace(SESSION, fault=unreachable(Unreachable.NO_SYSTEMD, ANN, "x"), lingers=None))
     assert list(found) == [FindingId.MANAGER_UNREACHABLE]
-    assert found[FindingId.MANAGER_UNREACHABLE].severity is Severity.NOTE
-    assert "ankita-agent run" in found[FindingId.MANAGER_UNREACHABLE].do
+    told = found[FindingId.MANAGER_UNREACHABLE]
+    assert (told.severity, told.what) == (Severity.NOTE, "there is no systemd here, and so no service")
+    assert "`ankita-agent run` works without one" in told.do
+    assert len(told.do) < 120
 
 
 def test_a_manager_that_does_not_answer_is_an_error() -> None:
@@ -142,11 +127,12 @@ def test_a_shell_without_a_runtime_directory_is_a_note_where_there_is_a_manager(
 def test_lingering_that_is_off_is_told_where_it_would_help(reason: Unreachable | None) -> None:
     fault = None if reason is None else unreachable(reason, ANN, "x")
     found = of_session(replace(SESSION, fault=fault, lingers=False))
-    helps = reason in (None, Unreachable.NO_RUNTIME_DIRECTORY, Unreachable.NO_SOCKET)
+    helps = reason in (None, Unreachable.NO_SOCKET)  # without a runtime directory the manager's own finding says it
     assert (FindingId.LINGERING_OFF in found) == helps
     if helps:
         finding = found[FindingId.LINGERING_OFF]
-        assert (finding.command, finding.mend) == ("loginctl enable-linger ann", Mend.LINGER)
+        assert (finding.command, finding.mend) == ("sudo loginctl enable-linger ann", None)
+        assert finding.severity is Severity.NOTE
 
 
 def test_lingering_that_nobody_can_tell_is_a_note() -> None:
@@ -182,17 +168,77 @@ def test_a_unit_file_that_was_never_read_needs_a_reload_alone() -> None:
 
 
 def test_a_masked_service_is_told_alone_and_never_unmasked_by_itself() -> None:
-    for state in ({"load": "masked"}, {"file": "masked-runtime"}):
+    for state, option in (({"load": "masked"}, ""), ({"file": "masked-runtime"}, " --runtime")):
         found = of_service(WELL, activity=Activity.INACTIVE, **state)
         assert list(found) == [FindingId.MASKED]
-        assert found[FindingId.MASKED].command == "systemctl --user unmask ankita-agent"
+        assert found[FindingId.MASKED].command == f"systemctl --user{option} unmask ankita-agent"
         assert found[FindingId.MASKED].mend is None
 
 
-def test_a_unit_that_systemd_cannot_use_is_told_and_not_that_it_does_not_run() -> None:
-    found = of_service(load="bad-setting", activity=Activity.INACTIVE)
+@pytest.mark.parametrize(
+    ("seen", "command", "mend"),
+    [
+        (changed(unit() + "ExecStart=/x\n", unit()), "ankita-agent install", Mend.INSTALL),
+        (changed(unit("0.0.9"), unit()), "ankita-agent install", Mend.INSTALL),
+        (WELL, "systemd-analyze --user verify ankita-agent.service", None),  # what is right cannot be written anew
+    ],
+)
+def test_a_unit_that_systemd_cannot_use_is_told_and_not_that_it_does_not_run(
+    seen: ServiceSeen, command: str, mend: Mend | None
+) -> None:
+    found = of_service(replace(seen, complaints=("too many",)), load="bad-setting", activity=Activity.INACTIVE)
     assert list(found) == [FindingId.UNIT_UNUSABLE]
-    assert found[FindingId.UNIT_UNUSABLE].mend is Mend.INSTALL
+    told = found[FindingId.UNIT_UNUSABLE]
+    assert (told.fact, told.command, told.mend) == ("it says: too many", command, mend)
+
+
+@pytest.mark.parametrize(
+    ("complaints", "put_aside"),
+    [((), ["/a/x.conf", "/b/y z.conf"]), (("/b/y z.conf:3: Unknown key",), ["/b/y z.conf"])],
+)
+def test_a_drop_in_that_systemd_cannot_use_is_named_with_what_systemd_says_and_put_aside(
+    complaints: tuple[str, ...], put_aside: list[str]
+) -> None:
+    seen = replace(WELL, complaints=complaints, own_drop_ins=frozenset({"/b/y z.conf"}))
+    found = of_service(seen, load="bad-setting", drop_ins=("/a/x.conf", "/b/y z.conf"))
+    assert list(found) == [FindingId.DROP_IN_UNUSABLE]
+    told = found[FindingId.DROP_IN_UNUSABLE]
+    assert told.mend is None
+    assert all(path in told.what for path in put_aside)
+    moves = {"/a/x.conf": "sudo mv /a/x.conf /a/x.conf.aside", "/b/y z.conf": "mv '/b/y z.conf' '/b/y z.conf.aside'"}
+    assert told.command.split(" && ") == [*map(moves.__getitem__, put_aside), "systemctl --user daemon-reload"]
+
+
+def test_drop_ins_of_ours_are_neither_told_nor_blamed() -> None:
+    hardening = FileChange("/u/hardening.conf", "x", "x", Change.UNCHANGED)
+    ours = replace(WELL, others=(hardening,))
+    assert of_service(ours, drop_ins=(hardening.path,)) == {}
+    assert list(of_service(ours, load="bad-setting", drop_ins=(hardening.path,))) == [FindingId.UNIT_UNUSABLE]
+    edited = replace(WELL, others=(replace(hardening, change=Change.EDITED),))
+    assert list(of_service(edited, drop_ins=(hardening.path,))) == [FindingId.DROP_IN]
+
+
+@pytest.mark.parametrize("state", [{"needs_reload": True}, {"load": "not-found", "file": "", "fragment": ""}])
+def test_a_unit_file_that_is_gone_under_a_service_that_runs_is_told_alone(state: dict[str, Any]) -> None:
+    found = of_service(changed(None, unit(), program_there=False), **state)
+    assert list(found) == [FindingId.UNIT_GONE]
+    told = found[FindingId.UNIT_GONE]
+    assert (told.what, told.command, told.mend) == (
+        "the unit file of the service is gone: it runs on, and will not start again",
+        "ankita-agent install",
+        Mend.INSTALL,
+    )
+
+
+def test_of_files_that_nobody_could_read_nothing_is_said() -> None:
+    seen = replace(WELL, file=FileChange(PATH, None, None, Change.UNCHANGED), program_there=False, legible=False)
+    assert of_service(seen) == {}
+    assert of_service(seen, **NOT_LOADED) == {}
+
+
+def test_a_unit_whose_program_stands_in_a_drop_in_is_not_said_to_start_nothing() -> None:
+    text = "[Service]\nType=notify\n"
+    assert list(of_service(changed(text, text, program_there=False))) == []
 
 
 @pytest.mark.parametrize(
@@ -263,7 +309,7 @@ def test_a_system_service_of_the_name_is_told() -> None:
     assert found[FindingId.SYSTEM_COPY].command.startswith("sudo systemctl disable --now ankita-agent && sudo mv ")
 
 
-@pytest.mark.parametrize("word", ["disabled", "linked", "linked-runtime"])
+@pytest.mark.parametrize("word", ["disabled", "enabled-runtime", "linked", "linked-runtime"])
 def test_a_service_that_is_not_enabled_is_told(word: str) -> None:
     found = of_service(file=word)
     assert list(found) == [FindingId.NOT_ENABLED]
@@ -273,7 +319,7 @@ def test_a_service_that_is_not_enabled_is_told(word: str) -> None:
     )
 
 
-@pytest.mark.parametrize("word", ["enabled", "enabled-runtime", "static", "generated"])
+@pytest.mark.parametrize("word", ["enabled", "static", "generated"])
 def test_a_service_that_starts_by_itself_or_by_another_is_not_told_to_be_enabled(word: str) -> None:
     assert of_service(file=word) == {}
 
@@ -309,7 +355,10 @@ def test_a_failed_service_is_told_with_how_it_ended(
 def test_a_service_that_ends_again_and_again_is_an_error_and_one_that_starts_is_none() -> None:
     found = of_service(activity=Activity.ACTIVATING, sub="auto-restart", restarts=9, result="exit-code", exit_status=1)
     assert list(found) == [FindingId.RESTARTING]
-    assert "9 times" in found[FindingId.RESTARTING].what
+    assert found[FindingId.RESTARTING].what.endswith("starts it again, 9 times so far")
+    for restarts, ending in ((0, "starts it again"), (1, "starts it again, once so far")):
+        again = of_service(activity=Activity.ACTIVATING, sub="auto-restart", restarts=restarts)
+        assert again[FindingId.RESTARTING].what.endswith(ending)
     assert of_service(activity=Activity.ACTIVATING, sub="start") == {}
 
 
@@ -325,6 +374,42 @@ def test_an_agent_of_another_version_than_the_installed_one_is_told_with_restart
     assert [(each.id, each.command, each.mend) for each in found.values()] == [
         (FindingId.VERSION_BEHIND, "ankita-agent restart", None)
     ]
+    other = changed(unit(program=("/old/python",)), unit())
+    assert list(of_service(other, behind="0.0.9")) == [FindingId.PROGRAM_OTHER]  # which a restart does not change
+
+
+# --- a shell with directories of its own ---------------------------------------------------------------
+
+BESIDE: Final = (
+    Elsewhere("ANKITA_STATE_DIR", "/s", "/run/s", usual=True),
+    Elsewhere("ANKITA_CONFIG_DIR", "/c", "/x", False),
+)
+
+
+@pytest.mark.parametrize(
+    ("seen", "state", "verb"),
+    [
+        (changed(None, unit(), program_there=False), {"needs_reload": True}, "install"),
+        (changed(unit("0.0.9"), unit()), {}, "install"),
+        (changed(unit() + "# mine\n", unit()), {}, "install"),
+        (changed(unit(program=("/old/python",)), unit(), program_there=False), {}, "install"),
+        (WELL, {"activity": Activity.INACTIVE}, "start"),
+        (WELL, {"activity": Activity.FAILED, "result": "exit-code", "exit_status": 1}, "start"),
+        (WELL, {"behind": "0.0.9"}, "restart"),
+    ],
+)
+def test_what_is_advised_beside_a_service_of_other_directories_leaves_it_these(
+    seen: ServiceSeen, state: dict[str, Any], verb: str
+) -> None:
+    behind = state.pop("behind", None)
+    beside = replace(seen, elsewhere=BESIDE, set_here=frozenset({"ANKITA_STATE_DIR"}))
+    [found] = of_service(beside, behind, **state).values()
+    assert found.command == f"env -u ANKITA_STATE_DIR ANKITA_CONFIG_DIR=/c ankita-agent {verb}"
+
+
+def test_a_copy_with_directories_of_its_own_does_not_offer_itself_to_the_service() -> None:
+    other = changed(unit("0.0.9", program=("/old/python",)), unit(), elsewhere=BESIDE)
+    assert of_service(other, behind="0.0.9") == {}
 
 
 def test_each_drop_in_is_a_note() -> None:
@@ -341,192 +426,3 @@ def test_limits_on_memory_that_have_no_effect_are_a_note(controllers: frozenset[
     found = of_service(replace(WELL, controllers=controllers))
     assert (FindingId.LIMITS_WITHOUT_EFFECT in found) == told
     assert not any(each.matters for each in found.values())
-
-
-# --- the agent and its state --------------------------------------------------------------------------
-
-HERE: Final = Led("/s", "/c")
-AGENT: Final = AgentSeen(HERE, HERE, 7, Doing.WELL, 7, ())
-
-
-def of_agent(seen: AgentSeen) -> dict[FindingId, Finding]:
-    """What is found of an agent."""
-    return {each.id: each for each in judge_agent(seen)}
-
-
-def test_an_agent_that_is_well_gives_no_finding_be_it_service_or_not() -> None:
-    assert of_agent(AGENT) == {}
-    assert of_agent(replace(AGENT, service=None, service_pid=None)) == {}
-    assert of_agent(replace(AGENT, service_pid=8)) == {}  # the service is a standby of the owner
-    assert of_agent(replace(AGENT, doing=Doing.NOBODY, pid=None)) == {}  # a standby that has not owned yet
-
-
-def test_nobody_at_all_is_told_with_run() -> None:
-    found = of_agent(AgentSeen(HERE, None, None, Doing.NOBODY, None, ()))
-    assert [(each.id, each.command) for each in found.values()] == [(FindingId.NO_AGENT, "ankita-agent run")]
-
-
-def test_a_shell_that_looks_elsewhere_is_told_how_to_look_where_the_service_does() -> None:
-    led = replace(AGENT, shell=Led("/other", "/c", ("ANKITA_STATE_DIR",)), doing=Doing.NOBODY, pid=None)
-    found = of_agent(led)
-    assert [(each.id, each.command) for each in found.values()] == [(FindingId.OTHER_PLACES, "unset ANKITA_STATE_DIR")]
-    assert "/other (the service: /s)" in found[FindingId.OTHER_PLACES].what
-    other = of_agent(replace(AGENT, service=Led("/my state", "/c"), doing=Doing.NOBODY, pid=None))
-    export = "export ANKITA_STATE_DIR='/my state' ANKITA_CONFIG_DIR=/c"
-    assert other[FindingId.OTHER_PLACES].command == export
-
-
-def test_two_owners_are_told_only_where_there_are_two() -> None:
-    elsewhere = replace(AGENT, shell=Led("/other", "/c"), pid=9)
-    found = of_agent(elsewhere)
-    assert list(found) == [FindingId.OTHER_PLACES, FindingId.TWO_OWNERS]
-    assert found[FindingId.TWO_OWNERS].command == "kill 9"
-    for one in (replace(elsewhere, pid=None), replace(elsewhere, service_pid=None), replace(elsewhere, pid=7)):
-        assert FindingId.TWO_OWNERS not in of_agent(one)
-
-
-@pytest.mark.parametrize(
-    ("doing", "id_", "command"),
-    [
-        (Doing.STOPPED, FindingId.AGENT_STOPPED, "kill -CONT 7"),
-        (Doing.WEDGED, FindingId.AGENT_WEDGED, "kill -ABRT 7"),
-    ],
-)
-def test_an_owner_that_does_nothing_is_an_error(doing: Doing, id_: FindingId, command: str) -> None:
-    found = of_agent(replace(AGENT, doing=doing))
-    assert [(each.id, each.severity, each.command) for each in found.values()] == [(id_, Severity.ERROR, command)]
-
-
-def test_each_reason_why_the_agent_is_degraded_is_told() -> None:
-    found = list(judge_agent(replace(AGENT, degraded=("the disk is full", "stuck"))))
-    assert [each.id for each in found] == [FindingId.AGENT_DEGRADED] * 2
-    assert "the disk is full" in found[0].what
-
-
-USER: Final = UserFacts(HOME, "ann", "/bin/sh", None, None)
-
-
-def of_routines(seen: RoutinesSeen) -> list[Finding]:
-    """What is found of a file of routines."""
-    return list(judge_routines(seen, USER))
-
-
-def test_a_good_file_of_routines_gives_no_finding_and_none_at_all_a_note() -> None:
-    assert of_routines(RoutinesSeen("/c/routines.yaml", True)) == []
-    assert [(each.id, each.matters) for each in of_routines(RoutinesSeen("/c/r", False))] == [
-        (FindingId.ROUTINES_ABSENT, False)
-    ]
-
-
-def test_a_bad_file_of_routines_is_an_error_and_warnings_are_warnings() -> None:
-    warning = Problem(3, 2, "odd", "write it otherwise", Refusal.WARNING)
-    error = Problem(4, 1, "bad", "write `x`")
-    refused = of_routines(RoutinesSeen("/c/r", True, (warning, error)))
-    assert [(each.id, each.severity) for each in refused] == [(FindingId.ROUTINES_REFUSED, Severity.ERROR)]
-    assert refused[0].what == "/c/r:4:1: bad"
-    warned = of_routines(RoutinesSeen("/c/r", True, (warning, warning)))
-    assert [(each.id, each.command) for each in warned] == [(FindingId.ROUTINES_WARNED, "ankita-agent check")]
-    assert warned[0].what == "/c/r:3:2: odd, and 1 more"
-
-
-def test_a_command_that_only_the_shell_finds_is_told_with_both_ways_to_write_it() -> None:
-    [found] = of_routines(RoutinesSeen("/c/r", True, (), (CommandSeen("a", "brief", "/opt/x"),)))
-    assert found.id is FindingId.COMMAND_NOT_FOUND
-    assert "`/opt/x/brief`" in found.do
-    assert '`defaults: {env: {PATH: "/opt/x:/home/ann/.local/bin:' in found.do
-
-
-@pytest.mark.parametrize(
-    ("argv", "program"),
-    [
-        (("/bin/sh", "-c", "brief --short | mail"), "brief"),
-        (("/bin/sh", "-c", "brief"), "brief"),
-        (("brief", "-x"), "brief"),
-        (("/bin/sh", "-c", "~/bin/brief"), None),
-        (("/bin/sh", "-c", "X=1 brief"), None),
-        (("/bin/sh", "-c", "(brief)"), None),
-        (("/bin/sh", "-c", "$BRIEF"), None),
-        (("/bin/sh", "-c", "  "), None),
-        (("/usr/bin/brief",), None),
-        (("/bin/bash", "-c", "brief"), None),
-    ],
-)
-def test_the_program_is_told_where_a_path_decides_which_it_is(argv: tuple[str, ...], program: str | None) -> None:
-    assert program_of(argv, "/bin/sh") == program
-
-
-def test_a_state_directory_or_a_ledger_that_cannot_be_used_is_an_error_with_the_command_in_its_fault() -> None:
-    assert list(judge_state(None, None)) == []
-    state: AnkitaError = CannotWriteState("will not use '/s'", fact="its mode is 0755", do="close it: chmod 700 /s")
-    ledger: AnkitaError = LedgerDamaged("damaged", fact="no database", do="start the agent: it sets it aside")
-    found = list(judge_state(state, ledger))
-    assert [each.id for each in found] == [FindingId.STATE_UNUSABLE, FindingId.LEDGER_UNREADABLE]
-    assert (found[0].do, found[0].command) == ("close it", "chmod 700 /s")
-
-
-def test_doubled_and_left_out_slots_are_errors_that_name_routine_and_slot() -> None:
-    right = Reckoning(at(0), at(9), 1, None)
-    assert list(judge_account([], {"backup": right})) == []
-    out = replace(right, wrong=Discrepancy(at(5), True, 2, 1))
-    more = replace(right, wrong=Discrepancy(at(5), False, 1, 2))
-    found = list(judge_account([("briefing", at(0))], {"out": out, "more": more}))
-    assert [(each.id, each.severity) for each in found] == [
-        (FindingId.SLOT_DOUBLED, Severity.ERROR),
-        (FindingId.SLOT_LEFT_OUT, Severity.ERROR),
-        (FindingId.SLOT_DOUBLED, Severity.ERROR),
-    ]
-    assert "briefing" in found[0].what
-    assert "2026-01-01T08:00:00Z" in found[0].what
-    assert "2026-01-01T08:05:00Z" in found[1].what
-
-
-# --- the machine --------------------------------------------------------------------------------------
-
-SPACE: Final = DiskSeen("/s", 10**12, 10**6, False)
-MACHINE: Final = MachineSeen(SPACE, MessagesSeen.KEPT, True)
-
-
-def of_machine(seen: MachineSeen) -> dict[FindingId, Finding]:
-    """What is found of a machine."""
-    return {each.id: each for each in judge_machine(seen)}
-
-
-@pytest.mark.parametrize(
-    "seen",
-    [
-        MACHINE,
-        MachineSeen(None, MessagesSeen.NONE, None),
-        replace(MACHINE, disk=replace(SPACE, inodes=None)),
-    ],
-)
-def test_a_machine_that_is_well_or_tells_nothing_gives_no_finding(seen: MachineSeen) -> None:
-    assert of_machine(seen) == {}
-
-
-@pytest.mark.parametrize(
-    ("seen", "id_", "severity"),
-    [
-        (replace(MACHINE, disk=replace(SPACE, read_only=True)), FindingId.READ_ONLY, Severity.ERROR),
-        (replace(MACHINE, disk=replace(SPACE, free=10**6)), FindingId.DISK_NEARLY_FULL, Severity.WARNING),
-        (replace(MACHINE, disk=replace(SPACE, inodes=9)), FindingId.INODES_NEARLY_USED_UP, Severity.WARNING),
-        (replace(MACHINE, messages=MessagesSeen.VOLATILE), FindingId.JOURNAL_VOLATILE, Severity.NOTE),
-        (replace(MACHINE, messages=MessagesSeen.UNREADABLE), FindingId.JOURNAL_UNREADABLE, Severity.NOTE),
-        (replace(MACHINE, clock=False), FindingId.CLOCK_UNSYNCHRONISED, Severity.WARNING),
-        (replace(MACHINE, clock=False, ours=False), FindingId.CLOCK_UNSYNCHRONISED, Severity.NOTE),
-    ],
-)
-def test_what_is_the_matter_with_a_machine_is_told(seen: MachineSeen, id_: FindingId, severity: Severity) -> None:
-    found = of_machine(seen)
-    assert [(each.id, each.severity) for each in found.values()] == [(id_, severity)]
-    assert found[id_].command or found[id_].do
-
-
-def test_every_command_is_one_that_a_shell_can_read() -> None:
-    found = [
-        *of_service(behind="0.0.9", drop_ins=("/it's/x.conf",)).values(),
-        *of_machine(replace(MACHINE, disk=DiskSeen("/it's", 0, 0, True))).values(),
-        *of_agent(replace(AGENT, service=Led("/it's", "/c"))).values(),
-        *of_session(replace(SESSION, lingers=False)).values(),
-    ]
-    assert len(found) >= 7
-    assert all(shlex.split(each.command) for each in found)

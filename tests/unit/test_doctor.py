@@ -11,25 +11,29 @@ import pytest
 from ankita_agent.adapters.posix_files import PosixFiles
 from ankita_agent.adapters.routine_files import judge_directory
 from ankita_agent.adapters.sqlite_ledger import open_reader
+from ankita_agent.adapters.unit_texts import read_texts
 from ankita_agent.adapters.yaml_files import read_document
 from ankita_agent.app.claim import Card, ClaimCard
 from ankita_agent.app.doctor import Mending, mend_all
-from ankita_agent.app.examination import Asked, Examination, Patient, StateSeen, examine, plan_for_the_unit
+from ankita_agent.app.examination import Examination, examine
 from ankita_agent.app.inspection import OwnerSeen, OwnerState, Seen
 from ankita_agent.app.installation import Installation, Shipped, Wanted, Whereto
-from ankita_agent.app.places import find_places
+from ankita_agent.app.patient import Asked, Patient, StateSeen
+from ankita_agent.app.places import Places, find_places
 from ankita_agent.app.report import ConfigState, Report
+from ankita_agent.app.service_facts import plan_for_the_unit
 from ankita_agent.app.unit_files import UnitFiles
-from ankita_agent.core.diagnosis import UnitCopy
+from ankita_agent.core.elsewhere import VARIABLES, Elsewhere, served, serves_elsewhere
 from ankita_agent.core.environment import UserFacts
 from ankita_agent.core.errors import LedgerDamaged, ManagerRefused
-from ankita_agent.core.findings import FindingId, Mend
+from ankita_agent.core.findings import FindingId, Mend, Severity
 from ankita_agent.core.install_plan import Plan
 from ankita_agent.core.problems import Problem
 from ankita_agent.core.reaching import Place
 from ankita_agent.core.routine_file import judge
 from ankita_agent.core.rows import ProcessId
-from ankita_agent.core.service import UNIT, Unreachable
+from ankita_agent.core.service import UNIT, UnitState, Unreachable
+from ankita_agent.core.unit_diagnosis import UnitCopy
 from ankita_agent.shipped import shipped_text
 from ankita_agent.testing.lingering import FakeLingering
 from ankita_agent.testing.premises import DescribedPremises
@@ -56,9 +60,11 @@ class House:
         self.source = WrittenFile(GOOD)
         self.state = StateSeen()
         self.program = PROGRAM
+        self.complaints: tuple[str, ...] = ()
         self.planned_for: list[Mapping[str, str] | None] = []
         service, of_slice, hardening = (shipped_text("units", name) for name in UNITS)
-        whereto = Whereto(self.units, f"{root}/.config/ankita-agent/routines.yaml")
+        own, routines = f"{root}/.config/systemd/user", f"{root}/.config/ankita-agent/routines.yaml"
+        whereto = Whereto(self.units, routines, own, f"{root}/run/systemd/user")
         disk = UnitFiles(PosixFiles(), judge_directory, str)
         shipped = Shipped(service, of_slice, hardening, "routines: {}\n", "{}\n")
         self.installation = Installation(self.manager, self.lingering, disk, shipped, whereto, lambda _: None)
@@ -67,7 +73,7 @@ class House:
         """What installing would change."""
         self.planned_for.append(variables)
         given = self._given() if variables is None else variables
-        return self.installation.plan(Wanted(self.program, given, "0.1"))
+        return self.installation.plan(Wanted(self.program, given, "0.1", linger=False))
 
     def _given(self) -> dict[str, str]:
         return {name: value for name, value in self.variables.items() if name.startswith("ANKITA_")}
@@ -92,8 +98,17 @@ class House:
             self.source,
             lambda content: judge(read_document(content), "UTC"),
             self.plan,
+            lambda state: self.elsewhere(state, places),
+            lambda: self.complaints,
         )
         return examine(patient, judged, self.state)
+
+    def elsewhere(self, state: UnitState, places: Places) -> tuple[Elsewhere, ...]:
+        """In what the files of the unit differ from the shell."""
+        usual = find_places({}, self.home, lambda: self.home)
+        texts = read_texts((state.fragment, *state.drop_ins)) if state.fragment else ()
+        mine, theirs = (dict(zip(VARIABLES, (each.state, each.config), strict=True)) for each in (places, usual))
+        return serves_elsewhere(served(texts, self.home), mine, theirs) if state.fragment else ()
 
     def ids(self) -> list[FindingId]:
         """What is found."""
@@ -101,9 +116,7 @@ class House:
 
     def mend(self, mend: Mend) -> None:
         """Do a mend."""
-        Mending(self.manager, self.lingering, self.installation, lambda: plan_for_the_unit(self.plan), self.program).do(
-            mend
-        )
+        Mending(self.manager, self.installation, lambda: plan_for_the_unit(self.plan), self.program).do(mend)
 
 
 @pytest.fixture
@@ -296,23 +309,36 @@ def test_the_clock_of_a_container_is_nothing_to_mend(installed: House) -> None:
 
 
 def test_everything_that_may_be_mended_is_in_order_and_once(house: House) -> None:
-    house.lingering.on = False
     mended, left = mend_all(house.look, house.mend)
-    assert [each.finding.mend for each in mended] == [Mend.LINGER, Mend.INSTALL]
+    assert [each.finding.mend for each in mended] == [Mend.INSTALL]
     assert left.findings == ()
     assert mend_all(house.look, house.mend) == ([], left)
 
 
-def test_a_mend_that_is_refused_is_told_and_the_others_are_done(house: House) -> None:
-    house.lingering = FakeLingering(on=False, refusal="polkit says no")
-    house.installation._lingering = house.lingering
-    mended, left = mend_all(house.look, house.mend)
+def test_lingering_is_never_switched_on_and_that_it_is_off_is_a_note_where_it_matters(house: House) -> None:
+    house.lingering.on = False
+    assert house.ids() == [FindingId.NOT_INSTALLED]
+    _, left = mend_all(house.look, house.mend)
+    assert [(each.id, each.matters, each.mend) for each in left.findings] == [(FindingId.LINGERING_OFF, False, None)]
+    assert left.healthy
+    assert not house.lingering.on
+
+
+def test_a_mend_that_is_refused_is_told_and_the_others_are_done(installed: House) -> None:
+    installed.manager.disable(UNIT)
+    installed.manager.end(UNIT, exit_status=1)
+
+    def mend(wanted: Mend) -> None:
+        if wanted is Mend.ENABLE:
+            raise ManagerRefused("the service manager refused to enable it")
+        installed.mend(wanted)
+
+    mended, left = mend_all(installed.look, mend)
     assert [(each.finding.id, each.fault is None) for each in mended] == [
-        (FindingId.LINGERING_OFF, False),
-        (FindingId.NOT_INSTALLED, True),
+        (FindingId.NOT_ENABLED, False),
+        (FindingId.FAILED, True),
     ]
-    assert isinstance(mended[0].fault, ManagerRefused)
-    assert [finding.id for finding in left.findings] == [FindingId.LINGERING_OFF]
+    assert [finding.id for finding in left.findings] == [FindingId.NOT_ENABLED]
 
 
 def test_a_service_that_ended_is_started_again_and_one_that_is_disabled_enabled(installed: House) -> None:
@@ -323,11 +349,123 @@ def test_a_service_that_ended_is_started_again_and_one_that_is_disabled_enabled(
     assert left.healthy
 
 
-def test_nothing_is_mended_by_way_of_sudo(house: House) -> None:
-    house.place = Place("root", 0, sudo_user="ann")
-    mended, left = mend_all(house.look, house.mend)
+def test_by_way_of_sudo_only_that_is_said_and_nothing_is_mended(house: House) -> None:
+    house.place, house.lingering.on = Place("root", 0, sudo_user="ann"), False
+    assert house.ids() == [FindingId.ROOT_BY_SUDO]
+    assert mend_all(house.look, house.mend)[0] == []
+    assert house.manager.state(UNIT).load == "not-found"
+
+
+def test_the_agent_of_root_itself_is_looked_at_by_way_of_sudo_too(installed: House) -> None:
+    installed.place, installed.lingering.on = Place("root", 0, sudo_user="ann"), False
+    installed.manager.disable(UNIT)
+    mended, left = mend_all(installed.look, installed.mend)
     assert mended == []
-    assert FindingId.ROOT_BY_SUDO in {finding.id for finding in left.findings}
+    assert [(each.id, each.command) for each in left.findings] == [
+        (FindingId.ROOT_BY_SUDO, "ankita-agent doctor"),
+        (FindingId.LINGERING_OFF, "loginctl enable-linger root"),  # and no sudo(8) for who is root
+        (FindingId.NOT_ENABLED, "systemctl --user enable ankita-agent"),
+    ]
+
+
+def test_in_a_shell_with_other_directories_nothing_of_the_service_is_mended(installed: House) -> None:
+    installed.variables |= {"ANKITA_STATE_DIR": "/run/s", "ANKITA_CONFIG_DIR": "/run/c"}
+    installed.program = ("/clone/.venv/bin/python", *PROGRAM[1:])
+    installed.manager.disable(UNIT)
+    installed.manager.end(UNIT, exit_status=1)
+    mended, left = mend_all(installed.look, installed.mend)
+    assert mended == []
+    commands = {each.id: each.command for each in left.findings}
+    assert commands == {
+        FindingId.OTHER_PLACES: "unset ANKITA_STATE_DIR ANKITA_CONFIG_DIR",
+        FindingId.FAILED: "env -u ANKITA_STATE_DIR -u ANKITA_CONFIG_DIR ankita-agent start",
+        FindingId.NOT_ENABLED: "systemctl --user enable ankita-agent",
+    }
+
+
+def test_routines_that_do_not_fire_without_their_file_are_told_whatever_the_agent_says(
+    installed: House, tmp_path: Path
+) -> None:
+    installed.source.text = None
+    kept = replace(installed.state, before=GOOD.encode(), copy="/s/last-good.yaml")
+    installed.state = kept
+    [found] = installed.look().findings
+    assert (found.id, found.what) == (FindingId.ROUTINES_GONE, "1 routine from before does not fire: a")
+    places = find_places(installed.variables, installed.home, lambda: installed.home)
+    gone = f"there is no {places.routines}, so 1 routine from before does not fire: a; to have it again: cp a b"
+    with closing(ledger_of("disk", tmp_path)) as ledger:
+        seated(ledger)
+        installed.state = replace(kept, seen=owner(7, "0.1", OwnerState.IDLE, gone), ledger=ledger)
+        [found] = installed.look().findings
+        assert (found.id, "once the agent has started again" in found.what) == (FindingId.ROUTINES_GONE, True)
+    installed.state = kept
+    installed.variables["ANKITA_CONFIG_DIR"] = "/elsewhere"  # whose routines were never those of this state
+    assert installed.ids() == [FindingId.OTHER_PLACES, FindingId.ROUTINES_ABSENT]
+    del installed.variables["ANKITA_CONFIG_DIR"]
+    for nothing in (b"routines: {}", b"routines: [", None):
+        installed.state = replace(kept, before=nothing)
+        assert installed.ids() == [FindingId.ROUTINES_ABSENT]
+
+
+def test_a_bad_file_means_no_routines_where_the_agent_that_runs_has_none(installed: House, tmp_path: Path) -> None:
+    installed.source.text = "routines: ["
+    with closing(ledger_of("disk", tmp_path)) as ledger:
+        seated(ledger)
+        ledger.put_in_force(1, [], at(1), "boot")
+        seen = owner(7)
+        installed.state = StateSeen(seen=seen, ledger=ledger, before=GOOD.encode(), copy="/s/last-good.yaml")
+        [found] = installed.look().findings
+    assert (found.id, found.severity) == (FindingId.ROUTINES_REFUSED, Severity.ERROR)
+    assert "no routine is in force" in found.fact
+
+
+def test_a_service_that_its_manager_leads_elsewhere_is_started_as_this_shell_starts_it(installed: House) -> None:
+    pid = installed.manager.state(UNIT).main_pid
+    assert pid is not None
+    installed.premises.environments[pid] = {"XDG_STATE_HOME": "/drop/in"}
+    installed.state = StateSeen(owner(pid, "0.0.9"))
+    found = {each.id: each.command for each in installed.look().findings}
+    assert found[FindingId.VERSION_BEHIND] == "ankita-agent restart"  # which goes by the unit, and refuses nothing
+
+
+@pytest.mark.parametrize(
+    ("uid", "command"),
+    [
+        (4242, "journalctl --user -u ankita-agent -n 30 --no-pager"),
+        (999, "sudo journalctl _SYSTEMD_USER_UNIT=ankita-agent.service _UID=999 -n 30 --no-pager"),
+        (0, "journalctl _SYSTEMD_USER_UNIT=ankita-agent.service _UID=0 -n 30 --no-pager"),
+    ],
+)
+def test_the_journal_is_told_as_this_user_can_read_it(installed: House, uid: int, command: str) -> None:
+    installed.place = Place("ann", uid)
+    installed.manager.end(UNIT, exit_status=1)
+    [found] = installed.look().findings
+    assert f"`{command}`" in found.do
+
+
+def test_an_empty_file_is_refused_where_there_are_routines_from_before(installed: House) -> None:
+    installed.source.text = "\n"
+    assert installed.ids() == []
+    installed.state = replace(installed.state, before=GOOD.encode(), copy="/s/last-good.yaml")
+    assert installed.ids() == [FindingId.ROUTINES_REFUSED]
+
+
+def test_what_nobody_can_tell_is_not_told(installed: House) -> None:
+    Path(installed.units).chmod(0o777)
+    assert installed.ids() == [FindingId.NOT_ASKED]
+
+
+def test_the_drop_in_that_systemd_cannot_use_is_named(installed: House) -> None:
+    drop_in = Path(installed.home, ".config/systemd/user", f"{UNIT}.d", "x.conf")
+    drop_in.parent.mkdir(parents=True)
+    drop_in.write_text("[Service]\nExecStart=/bin/false\n")
+    installed.manager.reload()
+    installed.complaints = ("Service has more than one ExecStart= setting",)
+    installed.premises.units[str(drop_in)] = UnitCopy(str(drop_in), own=True)
+    [found] = installed.look().findings
+    assert found.id is FindingId.DROP_IN_UNUSABLE
+    assert found.fact == "it says: Service has more than one ExecStart= setting"
+    assert found.command == f"mv {drop_in} {drop_in}.aside && systemctl --user daemon-reload"
 
 
 def test_a_program_in_a_cache_is_not_made_a_service(house: House) -> None:

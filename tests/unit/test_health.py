@@ -14,6 +14,7 @@ def row(
     outcome: Outcome,
     reason: Reason | None = None,
     *,
+    ago: int = HOUR,
     count: int = 1,
     exit_code: int | None = None,
     signal: int | None = None,
@@ -22,8 +23,8 @@ def row(
     return HistoryRow(
         fire=1,
         routine="r",
-        slot=Instant(NOW - HOUR),
-        until=Instant(NOW - HOUR),
+        slot=Instant(NOW - ago),
+        until=Instant(NOW - ago),
         count=count,
         trigger=Trigger.SCHEDULE,
         outcome=outcome,
@@ -81,6 +82,27 @@ def test_one_bad_run_is_failing(outcome: Outcome) -> None:
     assert judged(row(outcome), SUCCESS) is Health.FAILING
 
 
+STOPPED = row(Outcome.STOPPED, Reason.SHUTDOWN, ago=0)
+
+
+def test_a_run_that_a_shutdown_stopped_makes_no_routine_red_and_is_no_success() -> None:
+    health, reason = health_of(summary(STOPPED), None, NOW, just_woke=False)
+    assert (health, reason) == (Health.NEW, "it has not succeeded yet; the last run stopped (shutdown)")
+    assert health_of(summary(STOPPED, SUCCESS, last_success=NOW), None, NOW, just_woke=False)[0] is Health.OK
+    assert judged(STOPPED, STOPPED, STOPPED) is Health.STALLED
+
+
+@pytest.mark.parametrize("success", [None, Instant(NOW - 2 * HOUR)])
+def test_a_restart_does_not_hide_that_the_run_before_it_failed(success: Instant | None) -> None:
+    shown = health_of(summary(STOPPED, FAILURE, last_success=success), None, NOW, just_woke=False)
+    assert shown == (Health.FAILING, "the last run that was not stopped failed (exit status 3)")
+
+
+def test_a_manual_success_after_a_failure_outlives_a_restart() -> None:
+    health, _ = health_of(summary(STOPPED, FAILURE, last_success=Instant(NOW - HOUR // 2)), None, NOW, just_woke=False)
+    assert health is Health.OK
+
+
 def test_three_slots_without_success_are_stalled_whatever_the_reasons() -> None:
     assert judged(OVERLAP, FAILURE, OVERLAP) is Health.STALLED
 
@@ -131,6 +153,7 @@ def test_a_routine_that_never_succeeded_is_stale_after_its_time() -> None:
         (FAILURE, "failed (exit status 3)"),
         (row(Outcome.FAILED, Reason.KILLED, signal=9), "failed (killed by signal 9)"),
         (row(Outcome.FAILED, Reason.SPAWN), "failed (spawn)"),
+        (row(Outcome.TIMED_OUT, Reason.TIMEOUT), "timed out"),
         (row(Outcome.SKIPPED, Reason.OVERLAP, blocked_by=4), "skipped (overlap with run 4)"),
         (row(Outcome.MISSED, Reason.NOT_RUNNING), "missed (not running)"),
         (row(Outcome.LOST, Reason.OWNER_KILLED), "lost (owner killed)"),

@@ -1,132 +1,23 @@
-"""Installing and taking away the service, on real files and a manager that is played."""
+"""Installing the service, on real files and a manager that is played."""
 
 import errno
 import os
-from collections.abc import Mapping
+import shlex
+from dataclasses import replace
 from pathlib import Path
-from typing import Final
 
 import pytest
 
-from ankita_agent.adapters.posix_files import PosixFiles
-from ankita_agent.adapters.routine_files import judge_directory
-from ankita_agent.app.installation import Installation, Shipped, Wanted, Whereto, refuse_fleeting, refuse_sudo
-from ankita_agent.app.removal import Removal
-from ankita_agent.app.unit_files import UnitFiles
+from ankita_agent.app.installation import refuse_fleeting, refuse_sudo, refuse_unstartable
+from ankita_agent.app.removal import refuse_removing
+from ankita_agent.core.elsewhere import Elsewhere
 from ankita_agent.core.errors import AnkitaError, CannotWriteState, ManagerRefused, ServiceNotUp, WrongUse
-from ankita_agent.core.install_plan import Change, Plan, Start, difference
+from ankita_agent.core.install_plan import Change, Plan, Start, describe_halfway, difference
 from ankita_agent.core.instants import SECOND, Duration
-from ankita_agent.core.service import UNIT, Activity, UnitState, Unreachable
+from ankita_agent.core.service import UNIT, Activity, Unreachable
 from ankita_agent.core.unit_file import read_unit_file
-from ankita_agent.ports.files import Descriptor
-from ankita_agent.shipped import shipped_text
-from ankita_agent.testing.lingering import FakeLingering
-from ankita_agent.testing.service_manager import Behaviour, FakeServiceManager
-
-SHIPPED: Final = Shipped(
-    shipped_text("units", UNIT),
-    shipped_text("units", "app-ankita.slice"),
-    shipped_text("units", "hardening.conf"),
-    "routines: {}\n",
-    "{}\n",
-)
-PROGRAM: Final = ("/opt/venv/bin/python", "-m", "ankita_agent", "run", "--standby")
-BUSY: Final = Behaviour(stop_takes=Duration(600 * SECOND))
-
-
-class FailingFiles(PosixFiles):
-    """A disk that refuses to replace files from a certain one on."""
-
-    def __init__(self) -> None:
-        self.fails_from: str | None = None
-        self.failure = errno.ENOSPC
-
-    def replace_all(self, directory: Descriptor, contents: Mapping[str, bytes]) -> None:
-        """Fail where told, else as always."""
-        if self.fails_from is not None and self.fails_from in contents:
-            raise OSError(self.failure, os.strerror(self.failure), self.fails_from)
-        super().replace_all(directory, contents)
-
-
-class House:
-    """A home with a service manager."""
-
-    def __init__(self, root: Path) -> None:
-        self.units, self.own = root / "data/systemd/user", root / "config/systemd/user"
-        self.config = root / "config/ankita-agent"
-        self.files = FailingFiles()
-        self.manager = FakeServiceManager([str(self.own), str(self.units)])
-        self.lingering = FakeLingering()
-        self.told: list[str] = []
-
-    @property
-    def service(self) -> Path:
-        return self.units / UNIT
-
-    @property
-    def routines(self) -> Path:
-        return self.config / "routines.yaml"
-
-    @property
-    def hardening(self) -> Path:
-        return self.units / f"{UNIT}.d" / "hardening.conf"
-
-    @property
-    def state(self) -> UnitState:
-        return self.manager.state(UNIT)
-
-    def plan(
-        self, version: str = "1", program: tuple[str, ...] = PROGRAM, hardening: bool | None = None, linger: bool = True
-    ) -> Plan:
-        return self._installation().plan(Wanted(program, {}, version, hardening, linger))
-
-    def install(
-        self, version: str = "1", program: tuple[str, ...] = PROGRAM, hardening: bool | None = None, linger: bool = True
-    ) -> UnitState:
-        plan = self.plan(version, program, hardening, linger)
-        self.told.clear()
-        installation = self._installation()
-        installation.carry_out(plan)
-        return installation.start(plan)
-
-    def uninstall(self) -> None:
-        self.told.clear()
-        removal = self._removal()
-        installed = removal.look()
-        if installed.nothing:
-            self.told.append("nothing")
-            return
-        if installed.running:
-            removal.stop()
-        removal.carry_out(installed)
-
-    def look(self) -> tuple[str, ...]:
-        return self._removal().look().own
-
-    def names(self) -> set[str]:
-        """Every file and link below the home."""
-        root = self.config.parents[1]
-        return {str(each.relative_to(root)) for each in root.rglob("*") if each.is_symlink() or each.is_file()}
-
-    def directories(self) -> set[str]:
-        root = self.config.parents[1]
-        return {str(each.relative_to(root)) for each in root.rglob("*") if each.is_dir() and not each.is_symlink()}
-
-    @property
-    def said(self) -> str:
-        return "\n".join(self.told)
-
-    def _disk(self) -> UnitFiles:
-        return UnitFiles(self.files, judge_directory, os.path.realpath)
-
-    def _whereto(self) -> Whereto:
-        return Whereto(str(self.units), str(self.routines))
-
-    def _installation(self) -> Installation:
-        return Installation(self.manager, self.lingering, self._disk(), SHIPPED, self._whereto(), self.told.append)
-
-    def _removal(self) -> Removal:
-        return Removal(self.manager, self._disk(), SHIPPED, self._whereto(), str(self.own), self.told.append)
+from ankita_agent.testing.service_manager import Behaviour
+from tests.houses import INSTALLED, PROGRAM, SHIPPED, House
 
 
 @pytest.fixture
@@ -136,15 +27,6 @@ def house(tmp_path: Path) -> House:
 
 def changes(plan: Plan) -> dict[str, Change]:
     return {os.path.basename(file.path): file.change for file in plan.changes}
-
-
-INSTALLED: Final = {
-    "data/systemd/user/ankita-agent.service",
-    "data/systemd/user/app-ankita.slice",
-    "config/ankita-agent/routines.yaml",
-    "config/ankita-agent/routines.schema.json",
-    "config/systemd/user/default.target.wants/ankita-agent.service",
-}
 
 
 def test_from_nothing_to_a_service_that_runs_is_enabled_and_lingers(house: House) -> None:
@@ -194,6 +76,16 @@ def test_a_program_that_moved_and_another_version_are_repaired_without_a_restart
     assert house.state.main_pid == first.main_pid
     assert not house.state.needs_reload
     assert "ankita-agent restart" in house.said
+
+
+@pytest.mark.parametrize("by_hand", [False, True])
+def test_other_directories_in_the_unit_are_told(house: House, by_hand: bool) -> None:
+    house.install(environment={"ANKITA_STATE_DIR": "/before"})
+    if by_hand:
+        house.service.write_text("# mine\n" + house.service.read_text())
+    house.install(environment={"ANKITA_CONFIG_DIR": "/after"})
+    assert "ANKITA_STATE_DIR is not set from now on; before it was /before" in house.said
+    assert "ANKITA_CONFIG_DIR is /after from now on; before it was not set" in house.said
 
 
 def test_a_file_edited_by_hand_is_replaced_and_kept_beside(house: House) -> None:
@@ -276,6 +168,53 @@ def test_lingering_that_is_refused_is_told_and_no_reason_to_fail(house: House) -
 def test_lingering_is_left_alone_when_it_is_not_wished(house: House) -> None:
     house.install(linger=False)
     assert house.lingering.on is False
+    assert "lingering is off" not in house.said
+
+
+@pytest.mark.parametrize("version", ["1", "2"])
+@pytest.mark.parametrize("off", ["never wished", "switched off since"])
+def test_lingering_that_is_off_is_told_and_left_off_by_every_install_but_the_first(
+    house: House, version: str, off: str
+) -> None:
+    house.install(linger=False if off == "never wished" else None)
+    house.lingering.on = False
+    assert house.plan(version).linger is False
+    house.install(version)
+    assert house.lingering.on is False
+    assert "lingering is off" in house.said
+    assert "ankita-agent install --linger" in house.said
+    house.install(version, linger=False)
+    assert "lingering is off" not in house.said
+
+
+def test_lingering_is_switched_on_whenever_that_is_wished(house: House) -> None:
+    house.install(linger=False)
+    assert house.plan(linger=True).linger
+    house.install(linger=True)
+    assert house.lingering.on
+
+
+def test_after_an_uninstall_the_next_install_is_a_first_one(house: House) -> None:
+    house.install(linger=False)
+    house.uninstall()
+    house.install()
+    assert house.lingering.on
+
+
+def test_a_service_of_other_directories_is_not_installed_over(house: House) -> None:
+    house.install()
+    before = house.service.read_text()
+    house.elsewhere = (Elsewhere("ANKITA_STATE_DIR", "/usual", "/here", usual=True),)
+    with pytest.raises(WrongUse, match="/usual, and this shell has /here"):
+        house.install("2")
+    assert house.service.read_text() == before
+
+
+def test_nor_is_it_uninstalled() -> None:
+    found = [Elsewhere("ANKITA_STATE_DIR", "/usual", "/here", usual=True)]
+    with pytest.raises(WrongUse, match="env -u ANKITA_STATE_DIR ankita-agent uninstall"):
+        refuse_removing(found, {"ANKITA_STATE_DIR"})
+    refuse_removing([], set())
 
 
 @pytest.mark.parametrize("failure", [errno.ENOSPC, errno.EROFS, errno.EACCES])
@@ -334,12 +273,39 @@ def test_a_unit_that_the_manager_does_not_find_is_put_back(tmp_path: Path) -> No
     assert not house.service.exists()
 
 
-def test_a_unit_of_the_user_that_wins_over_ours_is_told(house: House) -> None:
+def test_a_unit_of_the_user_that_wins_over_ours_is_told_each_time(house: House) -> None:
     house.own.mkdir(parents=True)
     (house.own / UNIT).write_text(SHIPPED.service)
-    house.install()
-    assert f"{house.own / UNIT} wins over" in house.said
+    for _ in range(2):
+        house.install()
+        assert f"{house.own / UNIT} wins over" in house.said
     assert (house.own / UNIT).read_text() == SHIPPED.service
+
+
+@pytest.mark.parametrize("running", [False, True])
+def test_a_drop_in_that_spoils_the_unit_is_named_and_our_unit_stays_written(house: House, running: bool) -> None:
+    if running:
+        house.install()
+    drop_in = house.own / f"{UNIT}.d" / "it's mine.conf"
+    drop_in.parent.mkdir(parents=True)
+    drop_in.write_text("[Service]\nExecStart=/bin/true\n")
+    for _ in range(2):
+        with pytest.raises(ManagerRefused, match=r"it's mine\.conf") as fault:
+            house.install("2")
+        assert f"something is wrong with {UNIT}" in fault.value.fact
+        assert ("runs on as before" if running else "does not run") in fault.value.now
+        assert f"rm {shlex.quote(str(drop_in))}" in fault.value.do
+    assert read_unit_file(house.service.read_text(), "").version == "2"
+    drop_in.unlink()
+    house.install("2")
+
+
+def test_a_unit_of_the_user_that_nobody_can_use_is_named(house: House) -> None:
+    house.own.mkdir(parents=True)
+    (house.own / UNIT).write_text("[Service]\nType=notify\n")
+    with pytest.raises(ManagerRefused) as fault:
+        house.install()
+    assert f"rm {house.own / UNIT}" in fault.value.do
 
 
 @pytest.mark.parametrize(
@@ -389,60 +355,60 @@ def test_a_program_in_a_cache_is_refused() -> None:
     refuse_fleeting("/home/ann/.local/share/uv/tools/ankita-agent/bin/python")
 
 
-def test_uninstall_leaves_routines_yaml_alone_and_nothing_else(house: House) -> None:
-    house.install(hardening=True)
-    house.uninstall()
-    assert house.names() == {"config/ankita-agent/routines.yaml"}
-    assert house.directories() == {"config", "config/ankita-agent", "data"}
-    assert house.state.load == "not-found"
-    house.uninstall()
-    assert house.told == ["nothing"]
+def test_a_program_that_needs_the_variables_of_a_shell_is_refused() -> None:
+    with pytest.raises(WrongUse, match="No module named ankita_agent"):
+        refuse_unstartable("/usr/bin/python3: No module named ankita_agent")
+    refuse_unstartable("")
 
 
-def test_uninstall_removes_what_an_install_that_was_killed_left_half_written(house: House) -> None:
-    house.install(hardening=True)
-    (house.units / f".{UNIT}.123.new").write_text("x")
-    (house.hardening.parent / ".hardening.conf.123.new").write_text("x")
-    assert house.look() == ()
-    house.uninstall()
-    assert house.names() == {"config/ankita-agent/routines.yaml"}
-    assert not house.units.exists()
-
-
-def test_uninstall_keeps_a_copy_of_what_was_edited_by_hand(house: House) -> None:
+def test_a_service_that_a_desktop_alone_wants_is_enabled_at_last(house: House) -> None:
     house.install()
-    house.service.write_text("[Service]\nExecStart=/bin/true\n[Install]\nWantedBy=default.target\n")
-    house.uninstall()
-    copy = house.units / f"{UNIT}.edited"
-    assert "ExecStart=/bin/true" in copy.read_text()
-    assert house.look() == (str(copy),)
-
-
-def test_uninstall_works_when_half_is_gone(house: House) -> None:
+    link = house.own / "default.target.wants" / UNIT
+    link.unlink()
+    assert house.state.enabled, "the manager has not looked since, and would say the same for a link of another target"
+    assert house.plan().enable
     house.install()
-    house.service.unlink()
-    house.uninstall()
-    assert house.names() == {"config/ankita-agent/routines.yaml"}
-    assert house.state.activity is Activity.INACTIVE
+    assert link.is_symlink()
+    assert not house.plan().enable
 
 
-def test_uninstall_without_a_manager_removes_the_files_and_the_link(house: House) -> None:
+def test_enabled_until_the_next_boot_is_not_enabled(house: House) -> None:
     house.install()
-    house.manager.unreachable = Unreachable.NO_SOCKET
-    house.uninstall()
-    assert house.names() == {"config/ankita-agent/routines.yaml"}
+    assert not replace(house.state, file="enabled-runtime").enabled
 
 
-def test_a_service_that_does_not_stop_is_left_installed(house: House) -> None:
-    house.manager.behaviours[UNIT] = BUSY
+def test_a_unit_of_the_user_is_enabled_as_it_says_itself(house: House) -> None:
+    house.own.mkdir(parents=True)
+    (house.own / UNIT).write_text(SHIPPED.service)
     house.install()
-    with pytest.raises(ServiceNotUp, match="nothing was removed"):
-        house.uninstall()
-    assert house.names() == INSTALLED
+    (house.own / "default.target.wants" / UNIT).unlink()
+    assert not house.plan().enable
 
 
-def test_uninstall_forgets_that_the_service_failed(house: House) -> None:
+@pytest.mark.parametrize(
+    ("method", "now"),
+    [
+        ("reload", "the unit files are written"),
+        ("enable", "neither starts by itself"),
+        ("start", "it was not seen to start now"),
+    ],
+)
+def test_a_manager_that_refuses_a_step_leaves_no_doubt_about_what_is_so(house: House, method: str, now: str) -> None:
+    house.manager.refusals[method] = "no"
+    with pytest.raises(ManagerRefused, match=now) as fault:
+        house.install()
+    assert "ankita-agent install" in fault.value.do
+    house.manager.refusals.clear()
+    assert house.install().activity is Activity.ACTIVE
+
+
+def test_what_is_so_half_way_is_told(house: House) -> None:
+    assert describe_halfway(house.state, written=False).startswith("there is no unit file, not enabled")
+    house.manager.behaviours[UNIT] = Behaviour(ready_after=Duration(300 * SECOND), stop_takes=Duration(300 * SECOND))
     house.install()
-    house.manager.end(UNIT, exit_status=1)
-    house.uninstall()
-    assert house.state.activity is Activity.INACTIVE
+    assert describe_halfway(house.state, written=True) == "the unit file is there, enabled, and the service is starting"
+    house.manager.become_ready(UNIT)
+    assert describe_halfway(house.state, written=True).endswith("the service runs")
+    house.manager.stop(UNIT, Duration(SECOND))
+    assert describe_halfway(house.state, written=True).endswith("the service is stopping")
+    assert "not known" in describe_halfway(None, written=True)

@@ -72,10 +72,51 @@ def test_no_file_at_all_is_an_agent_without_routines() -> None:
     assert loaded.told == f"there is no {PATH}, so no routine is in force; write one there and it is in force at once"
 
 
-def test_a_file_that_was_removed_while_no_agent_ran_is_said_aloud() -> None:
-    loaded = Setting(WrittenFile(None), KeptCopy(A.encode())).routines.start()
+def test_a_file_that_was_removed_while_no_agent_ran_makes_the_next_one_degraded() -> None:
+    setting = Setting(WrittenFile(None), KeptCopy(A.encode()))
+    loaded = setting.routines.start()
     assert (loaded.standing, names(loaded)) == (Standing.ABSENT, [])
-    assert "those of before are not in force, for their file was removed" in loaded.told
+    assert (
+        loaded.told
+        == loaded.error
+        == (
+            f"there is no {PATH}, so 1 routine from before does not fire: a; to have it again: "
+            f"cp {KeptCopy.path} {PATH}    to have none, write there: `routines: {{}}`"
+        )
+    )
+    assert setting.routines.reload().error == loaded.error
+    assert setting.saved(A).error == ""
+
+
+def test_only_the_first_of_many_routines_that_do_not_fire_are_named() -> None:
+    text = "routines:\n" + "".join(f"  r{n}: {{schedule: daily 08:00, run: date}}\n" for n in range(9))
+    error = Setting(WrittenFile(None), KeptCopy(text.encode())).routines.start().error
+    assert "so 9 routines from before do not fire: r0, r1, r2, r3, r4 …; to have them again: cp " in error
+
+
+@pytest.mark.parametrize("text", ["routines: {}\n", "# none\n", "", BAD])
+def test_a_copy_without_routines_is_nothing_to_miss(text: str) -> None:
+    loaded = Setting(WrittenFile(None), KeptCopy(text.encode())).routines.start()
+    assert (loaded.standing, loaded.error) == (Standing.ABSENT, "")
+
+
+def test_to_want_no_routines_after_the_file_was_removed_is_believed_when_it_is_written() -> None:
+    setting = Setting(WrittenFile(None), KeptCopy(A.encode()))
+    setting.routines.start()
+    assert setting.saved("routines: {}\n").error == ""
+    assert setting.restarted().start().error == ""
+
+
+@pytest.mark.parametrize("text", ["", BAD])
+def test_what_is_half_saved_in_place_of_a_removed_file_is_not_taken_for_good(text: str) -> None:
+    setting = Setting(WrittenFile(None), KeptCopy(A.encode()))
+    before = setting.routines.start()
+    loaded = setting.saved(text)
+    assert (loaded.standing, names(loaded)) == (Standing.REJECTED, [])
+    assert "; no routine is in force; " in loaded.told
+    assert "; no routine is in force; " in loaded.error
+    assert setting.remembered.content == A.encode()
+    assert setting.saved(None).error == before.error
 
 
 def test_a_file_that_appears_comes_into_force() -> None:

@@ -73,16 +73,21 @@ def walked_slots(text: str, key: str, after: Instant, until: Instant) -> list[In
 
 
 def our_slots(text: str, key: str, after: Instant, until: Instant) -> list[Instant]:
-    """Ours, found forwards; that backwards and by counting they are the same is asserted."""
+    """Ours, listed; that by searching forwards and backwards and by counting they are the same is asserted."""
     table = Timetable(parse_schedule(text), zone_named(key))
-    forwards = list(table.slots_between(after, until))
-    assert table.count_between(after, until) == len(forwards)
+    listed = list(table.slots_between(after, until))
+    assert table.count_between(after, until) == len(listed)
+    forwards, slot = [], table.next_after(after)
+    while slot is not None and slot <= until:
+        forwards.append(slot)
+        slot = table.next_after(slot)
+    assert forwards == listed
     backwards, slot = [], table.latest_until(until)
     while slot is not None and slot > after:
         backwards.append(slot)
         slot = table.latest_until(Instant(slot - 1))
-    assert backwards[::-1] == forwards
-    return forwards
+    assert backwards[::-1] == listed
+    return listed
 
 
 @pytest.mark.parametrize("key", ZONES)

@@ -11,14 +11,17 @@ import pytest
 
 from ankita_agent.app.claim import Card, ClaimCard, Role
 from ankita_agent.app.inspection import NOBODY, Bystander, OwnerSeen, OwnerState, Seen
+from ankita_agent.app.report import ConfigState, Report
 from ankita_agent.app.service import STOP_AT_MOST, Service, look_at_service
-from ankita_agent.app.service_words import View, Words, down
-from ankita_agent.core.errors import ManagerSilent, ManagerUnreachable, ServiceNotUp
+from ankita_agent.app.service_words import Answer, View, Words, down
+from ankita_agent.core.elsewhere import Elsewhere, refuse_elsewhere
+from ankita_agent.core.errors import ManagerSilent, ManagerUnreachable, ServiceNotUp, WrongUse
 from ankita_agent.core.instants import SECOND, Duration, format_instant
 from ankita_agent.core.outcomes import Outcome, Trigger
 from ankita_agent.core.rows import HistoryRow, OpenFire, ProcessId
-from ankita_agent.core.service import UNIT, Unreachable
-from ankita_agent.core.service_view import describe_service, describe_version
+from ankita_agent.core.service import UNIT, UnitState, Unreachable
+from ankita_agent.core.service_ends import LINES
+from ankita_agent.core.service_view import FilesSeen, describe_service, describe_version
 from ankita_agent.testing.clocks import START, FakeClock
 from ankita_agent.testing.processes import FakeProcesses, Program
 from ankita_agent.testing.service_manager import Behaviour, FakeServiceManager
@@ -69,6 +72,9 @@ class Desktop:
         self.view = NOTHING
         self.looks: list[View] = []
         self.told: list[str] = []
+        self.elsewhere: tuple[Elsewhere, ...] = ()
+        self.files = FilesSeen()
+        self.degraded: tuple[str, ...] = ()
         self._agents: dict[int, ProcessId] = {}
 
     def service(self, within: int | None = None, pause: Callable[[Duration], None] | None = None) -> Service:
@@ -82,6 +88,8 @@ class Desktop:
             self.told.append,
             Words(format_instant),
             within,
+            self._refuse,
+            lambda _: self.files,
         )
 
     @property
@@ -107,7 +115,8 @@ class Desktop:
 
     def own(self, pid: int, *runs: OpenFire) -> None:
         """An agent of that pid owns, and runs those."""
-        self.view = View(Seen(self.owner(pid), (), None), runs, coming=("backup", START))
+        report = Report("service", "0.1", self.degraded, ConfigState("", ""), (), None, False)
+        self.view = View(Seen(self.owner(pid), (), report), runs, coming=("backup", START))
 
     def run_service(self, *runs: OpenFire, stop_takes: Duration = SECOND) -> None:
         """The service is up and owns; it takes that long to stop."""
@@ -115,6 +124,9 @@ class Desktop:
         self.manager.start(UNIT, PATIENCE)
         self.own(self.pid, *runs)
         self.manager.asked.clear()
+
+    def _refuse(self, verb: str, _: UnitState) -> None:
+        refuse_elsewhere(verb, self.elsewhere, frozenset())
 
     def _start_agent(self) -> int:
         process = self.processes.stranger(Program(ignores=frozenset({signal.SIGINT})))
@@ -201,6 +213,60 @@ def test_what_cannot_start_is_refused_with_the_command_that_allows_it(empty: Des
     empty.manager.mask(UNIT)
     assert "systemctl --user unmask ankita-agent" in fault().do
     assert empty.verbs == []
+
+
+@pytest.mark.parametrize("verb", ["start", "restart"])
+@pytest.mark.parametrize("up", [True, False])
+def test_a_unit_that_cannot_be_used_is_told_with_what_its_manager_says_and_its_drop_ins(
+    desktop: Desktop, verb: str, up: bool
+) -> None:
+    if up:
+        desktop.run_service()
+        if verb == "start":
+            return
+    unit = Path(desktop.manager.directories[1]) / UNIT
+    unit.write_text("[Install]\nWantedBy=default.target\n")
+    desktop.files = FilesSeen(faults=("Service has no ExecStart=. Refusing.",))
+    with pytest.raises(
+        ServiceNotUp, match=r"cannot use its unit file: Service has no ExecStart=\. Refusing\."
+    ) as caught:
+        ASKING[verb](desktop.service())
+    assert caught.value.do == "write it anew: ankita-agent install"
+    assert ("it runs on, pid" in caught.value.now) == up
+    beside = unit.parent / f"{UNIT}.d" / "a b.conf"
+    beside.parent.mkdir()
+    beside.write_text("[Service]\n")
+    with pytest.raises(ServiceNotUp) as caught:
+        ASKING[verb](desktop.service())
+    assert caught.value.do == f"mend or remove what is beside it: '{beside}'    then: ankita-agent {verb}"
+    beside.write_text("[Service]\nExecStart=/bin/true\n")
+    ASKING[verb](desktop.service())
+    assert desktop.verbs[-1] == verb or desktop.verbs[-2:] == ["restart", "start"]
+
+
+def test_a_restart_whose_unit_file_is_gone_names_the_command_that_writes_it(desktop: Desktop) -> None:
+    desktop.run_service()
+    (Path(desktop.manager.directories[1]) / UNIT).unlink()
+    with pytest.raises(ServiceNotUp, match="its unit file is gone") as caught:
+        desktop.service().restart(PATIENCE, now=False)
+    assert (caught.value.do, desktop.verbs) == ("write it anew: ankita-agent install", ["reload"])
+    assert caught.value.now == f"nothing was changed; it runs on, pid {desktop.pid}"
+
+
+@pytest.mark.parametrize("verb", ["start", "restart"])
+def test_what_is_wrong_with_the_agent_that_came_up_is_said_once_it_has_told(desktop: Desktop, verb: str) -> None:
+    desktop.degraded = ("routines.yaml is bad", "the disk is full")
+
+    def own_and_tell_later(_: str) -> None:
+        desktop.own(desktop.pid)
+        silent = replace(desktop.view, seen=replace(desktop.view.seen, report=None))
+        desktop.looks = [silent, silent, desktop.view]
+
+    desktop.manager.when_ready = own_and_tell_later
+    answer = ASKING[verb](desktop.service())
+    assert isinstance(answer, Answer)
+    assert answer.text.endswith("\ndegraded: routines.yaml is bad\ndegraded: the disk is full")
+    assert answer.code == 0
 
 
 def test_a_start_that_fails_says_why_and_what_to_do(desktop: Desktop) -> None:
@@ -318,6 +384,17 @@ def test_a_run_that_the_service_adopted_is_one_of_its_own(desktop: Desktop) -> N
     assert desktop.told[-1] == "backup: run 6 succeeded"
 
 
+@pytest.mark.parametrize("up", [True, False])
+@pytest.mark.parametrize("verb", ASKING)
+def test_a_service_of_other_directories_is_left_alone(desktop: Desktop, verb: str, up: bool) -> None:
+    if up:
+        desktop.run_service()
+    desktop.elsewhere = (Elsewhere("ANKITA_STATE_DIR", "/theirs", "/ours", usual=True),)
+    with pytest.raises(WrongUse, match="/theirs, and this shell has /ours"):
+        ASKING[verb](desktop.service())
+    assert (desktop.verbs, desktop.manager.signals) == ([], [])
+
+
 @pytest.mark.parametrize("verb", ["restart", "start"])
 def test_a_stop_that_somebody_else_undoes_says_so(desktop: Desktop, verb: str) -> None:
     desktop.run_service(run(7))
@@ -335,7 +412,7 @@ def test_a_stop_that_somebody_else_undoes_says_so(desktop: Desktop, verb: str) -
 def test_a_stop_that_took_force_says_so(desktop: Desktop) -> None:
     desktop.run_service()
     desktop.manager.end(UNIT, exit_status=9, by_signal=True, result="timeout")
-    told = down(desktop.manager.state(UNIT), NOTHING).text
+    told = down(desktop.manager.state(UNIT), NOTHING, LINES).text
     assert "not in good order (it did not end in time, and was killed)" in told
 
 
@@ -376,6 +453,31 @@ def test_a_manager_that_cannot_be_asked_does_not_hide_the_agent(desktop: Desktop
     )
 
 
+@pytest.mark.parametrize("verb", ASKING)
+def test_without_systemd_what_helps_fits_what_was_asked_for(desktop: Desktop, verb: str) -> None:
+    def advice() -> str:
+        with pytest.raises(ManagerUnreachable) as caught:
+            ASKING[verb](desktop.service())
+        return caught.value.do
+
+    ways = "in this terminal, until Ctrl-C: ankita-agent run\n"
+    desktop.manager.unreachable = Unreachable.NO_SYSTEMD
+    assert advice().startswith(ways) == (verb != "stop")
+    desktop.own(50)
+    assert ways not in advice()
+    assert ("kill -INT 50" in advice()) == (verb != "start")
+
+
+@pytest.mark.parametrize("reason", [each for each in Unreachable if each is not Unreachable.NO_SYSTEMD])
+def test_an_agent_of_a_manager_that_cannot_be_asked_is_not_ended_past_it(desktop: Desktop, reason: Unreachable) -> None:
+    desktop.own(50)  # its card says systemd
+    desktop.manager.unreachable = reason
+    with pytest.raises(ManagerUnreachable) as caught:
+        desktop.service().stop(PATIENCE, now=False)
+    assert caught.value.do
+    assert "kill" not in caught.value.do
+
+
 def test_a_stop_is_waited_for_as_long_as_the_unit_may_take() -> None:
     unit = (ROOT / "units" / UNIT).read_text(encoding="utf-8")
     term, abort = (
@@ -386,7 +488,7 @@ def test_a_stop_is_waited_for_as_long_as_the_unit_may_take() -> None:
 
 def test_status_tells_of_the_service_whatever_state_it_is_in(desktop: Desktop) -> None:
     def line() -> str:
-        return describe_service(look_at_service(desktop.manager))
+        return describe_service(look_at_service(desktop.manager, lambda _: desktop.files, LINES))
 
     assert line() == "not running, enabled; start it: ankita-agent start"
     desktop.run_service()
@@ -396,6 +498,20 @@ def test_status_tells_of_the_service_whatever_state_it_is_in(desktop: Desktop) -
     assert line().startswith(f"active, enabled, pid {desktop.pid}; brought back once: ")
     desktop.manager.disable(UNIT)
     assert line().endswith("; have it start by itself: systemctl --user enable ankita-agent")
+    unit = Path(desktop.manager.directories[1]) / UNIT
+    text = unit.read_text()
+    unit.unlink()
+    desktop.files = FilesSeen(gone=True)
+    assert line().endswith("; its unit file is gone, so it cannot start again; write it anew: ankita-agent install")
+    desktop.manager.reload()
+    assert line().endswith("; its unit file is gone, so it cannot start again; write it anew: ankita-agent install")
+    unit.write_text("[Install]\n")
+    desktop.manager.reload()
+    desktop.files = FilesSeen(faults=("Refusing.",))
+    assert "; it cannot start again, for its manager cannot use its unit file: Refusing.; write it" in line()
+    unit.write_text(text)
+    desktop.files = FilesSeen()
+    desktop.manager.reload()
     desktop.manager.end(UNIT, exit_status=78)
     assert line().startswith("failed, not enabled, brought back once before: exit status 78, ")
     assert "ankita-agent check" in line()
@@ -403,11 +519,11 @@ def test_status_tells_of_the_service_whatever_state_it_is_in(desktop: Desktop) -
 
 def test_status_says_that_a_manager_cannot_be_asked_and_nothing_where_there_is_none(desktop: Desktop) -> None:
     desktop.manager.silent = True
-    view = look_at_service(desktop.manager)
+    view = look_at_service(desktop.manager, lambda _: desktop.files, LINES)
     assert describe_service(view).startswith("systemd does not tell: the service manager did not answer")
     assert (view.manager, view.installed, view.enabled, view.active) == ("systemd", None, None, None)
     desktop.manager.unreachable = Unreachable.NO_SYSTEMD
-    view = look_at_service(desktop.manager)
+    view = look_at_service(desktop.manager, lambda _: desktop.files, LINES)
     assert describe_service(view) == ""
     assert (view.manager, view.installed, view.enabled, view.active) == (None, False, False, False)
 

@@ -6,7 +6,7 @@ from typing import Final
 import pytest
 
 from ankita_agent.core.service import Activity, JobEnd, UnitState
-from ankita_agent.core.service_ends import LINES, explain_end
+from ankita_agent.core.service_ends import LINES, explain_end, lines_for
 
 FAILED: Final = UnitState(
     load="loaded",
@@ -68,3 +68,16 @@ def test_what_ended_it_otherwise_is_told_and_a_signal_is_never_taken_for_a_statu
 )
 def test_it_is_told_whether_the_manager_tries_again(activity: Activity, now: str) -> None:
     assert now in explain_end(replace(FAILED, activity=activity), JobEnd.FAILED).now
+
+
+@pytest.mark.parametrize("status", [1, 78, 126, 127, 203, 226])
+def test_a_drop_in_is_named_where_it_can_be_the_cause(status: int) -> None:
+    state = replace(FAILED, exit_status=status, drop_ins=("/u.d/a b.conf",))
+    assert ("'/u.d/a b.conf'" in explain_end(state, JobEnd.FAILED).do) == (status >= 126)
+    assert "beside" not in explain_end(replace(state, drop_ins=()), JobEnd.FAILED).do
+
+
+def test_what_the_service_of_a_system_account_said_is_for_root_to_read() -> None:
+    assert lines_for(1000) == LINES
+    assert lines_for(999).startswith("sudo journalctl _SYSTEMD_USER_UNIT=ankita-agent.service _UID=999 ")
+    assert explain_end(FAILED, JobEnd.FAILED, lines_for(999)).do.endswith(lines_for(999))

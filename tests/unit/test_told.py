@@ -1,5 +1,7 @@
 """The lines that people read, and what is kept until the ledger has it."""
 
+import pytest
+
 from ankita_agent.adapters.sqlite_ledger import memory_ledger
 from ankita_agent.app.book import Book
 from ankita_agent.app.claim import Card, ClaimCard
@@ -8,7 +10,7 @@ from ankita_agent.app.report import Report
 from ankita_agent.app.reporter import Reporter
 from ankita_agent.app.told import Lines
 from ankita_agent.core.instants import SECOND, Duration, Instant, format_instant, parse_instant
-from ankita_agent.core.outcomes import Outcome, Reason, Trigger
+from ankita_agent.core.outcomes import REASONS, Outcome, Reason, Trigger
 from ankita_agent.core.rows import End, Entry, OpenFire, ProcessId, Start
 from ankita_agent.testing.readiness import RecordedReadiness
 
@@ -41,7 +43,7 @@ def test_every_other_end_says_what_to_type_next() -> None:
     spawn = End(12, Outcome.FAILED, Reason.SPAWN, NOON, detail="'nope' is not on PATH")
     assert "failed (spawn): 'nope' is not on PATH; see:" in LINES.ended(spawn, "backup", None)
     late = End(12, Outcome.TIMED_OUT, Reason.TIMEOUT, NOON)
-    assert "timed out (timeout) after 3s; see:" in LINES.ended(late, "backup", Duration(3 * SECOND))
+    assert "run 12 timed out after 3s; see:" in LINES.ended(late, "backup", Duration(3 * SECOND))
 
 
 def test_slots_without_a_fire_tell_reason_count_and_blocker() -> None:
@@ -63,36 +65,57 @@ def test_an_owner_is_told_with_pid_manager_version_and_since() -> None:
     assert LINES.owner(claim) == "pid 4711 under systemd (version 0.1) since 2026-03-03T12:00:00Z"
 
 
+class Heard:
+    """What was told, and which of it as a warning."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.warnings: list[str] = []
+
+    def __call__(self, line: str, /, *, warning: bool = False) -> None:
+        self.lines.append(line)
+        if warning:
+            self.warnings.append(line)
+
+
+@pytest.mark.parametrize("outcome", Outcome)
+def test_every_end_that_is_no_success_is_a_warning(outcome: Outcome) -> None:
+    heard = Heard()
+    Book(heard, LINES).ended(End(12, outcome, next(iter(REASONS[outcome]), None), NOON), "backup")
+    assert heard.warnings == ([] if outcome.success else heard.lines)
+
+
 def test_what_the_ledger_has_not_taken_is_kept_until_it_has() -> None:
-    lines: list[str] = []
-    book = Book(lines.append, LINES)
+    heard = Heard()
+    book = Book(heard, LINES)
     book.started(start(), "backup", NOON)
     assert book.ended(End(12, Outcome.SUCCEEDED, None, Instant(NOON + 5 * SECOND))) == "backup"
-    assert lines == ["backup: run 12 started, pid 4711, 2s late", "backup: run 12 succeeded after 3s"]
+    assert heard.lines == ["backup: run 12 started, pid 4711, 2s late", "backup: run 12 succeeded after 3s"]
     ledger = memory_ledger()
     book.write(ledger)
     book.write(ledger)
     ledger.close()
 
 
-def reporter(lines: list[str], reports: list[Report], readiness: RecordedReadiness) -> Reporter:
-    return Reporter(lines.append, LINES, reports.append, readiness, "t", "0.1", inherits_environment=False)
+def reporter(heard: Heard, reports: list[Report], readiness: RecordedReadiness) -> Reporter:
+    return Reporter(heard, LINES, reports.append, readiness, "t", "0.1", inherits_environment=False)
 
 
-def test_a_degradation_is_told_once_and_so_is_its_end() -> None:
-    lines: list[str] = []
-    made = reporter(lines, [], RecordedReadiness())
+def test_a_degradation_is_told_once_as_a_warning_and_so_is_its_end() -> None:
+    heard = Heard()
+    made = reporter(heard, [], RecordedReadiness())
     for _ in range(3):
         made.degrade("ledger", "the disk is full")
     made.mend("ledger")
     made.mend("ledger")
-    assert lines == ["degraded: the disk is full", "well again: ledger"]
+    assert heard.lines == ["degraded: the disk is full", "well again: ledger"]
+    assert heard.warnings == heard.lines[:1]
 
 
 def test_a_report_is_published_only_when_something_changed() -> None:
     reports: list[Report] = []
     readiness = RecordedReadiness()
-    made = reporter([], reports, readiness)
+    made = reporter(Heard(), reports, readiness)
     for _ in range(3):
         made.publish(Dues(), None, "idle")
     made.degrade("x", "why")

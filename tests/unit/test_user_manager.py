@@ -193,3 +193,16 @@ def test_what_could_keep_the_agent_running_is_what_is_installed(machine: Machine
     place = machine.manager({"PATH": str(tmp_path)}).describe_place()
     assert Means.OPENRC in place.means
     assert place.program == str(tmp_path / "ankita-agent")
+
+
+def test_the_directories_of_this_shell_are_told_as_whole_paths(machine: Machine) -> None:
+    place = machine.manager({"ANKITA_CONFIG_DIR": "c", "ANKITA_STATE_DIR": "/s", "ANKITA_DEBUG": "1"}).describe_place()
+    assert place.directories == (("ANKITA_STATE_DIR", "/s"), ("ANKITA_CONFIG_DIR", os.path.abspath("c")))
+
+
+def test_whoever_listens_does_not_notice_that_they_were_looked_for(machine: Machine) -> None:
+    listener = machine.listen(machine.log_in())
+    machine.manager().locate()
+    listener.setblocking(False)
+    with pytest.raises(BlockingIOError):
+        listener.accept()

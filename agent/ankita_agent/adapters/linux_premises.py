@@ -11,8 +11,8 @@ import stat
 from collections.abc import Mapping
 from typing import ClassVar, Final
 
-from ankita_agent.core.diagnosis import UnitCopy
-from ankita_agent.core.state_diagnosis import DiskSeen, MessagesSeen
+from ankita_agent.core.machine_diagnosis import DiskSeen, MessagesSeen
+from ankita_agent.core.unit_diagnosis import UnitCopy
 
 UNSYNCHRONISED: Final = 16_000_000
 """Microseconds of error from which on a clock counts as nobody's care, as systemd's timedated(8) has it."""

@@ -35,6 +35,7 @@ _MOST_LINKS: Final = 40  # as the kernel allows, path_resolution(7)
 _FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 _BY_OTHERS: Final = stat.S_IWGRP | stat.S_IWOTH
 _ACL: Final = "system.posix_acl_access"
+_YAML: Final = (".yaml", ".yml")
 
 
 class _Refused(Exception):
@@ -105,10 +106,11 @@ class RoutineFile:
 
     def _trust(self, path: str, status: os.stat_result) -> None:
         """Refuse what belongs to somebody else, or what somebody else may write to."""
+        what = "" if path == self._path else f"{path!r} "  # the file itself is named by whoever tells of it
         if status.st_uid not in (os.geteuid(), 0):
             raise _Refused(
-                f"{path!r} belongs to {_user_name(status.st_uid)}, who could change what runs in your name",
-                f"copy it to a file of your own, or: chown {_user_name(os.geteuid())} '{path}'",
+                f"{what}belongs to {_user_name(status.st_uid)}, who could change what runs in your name",
+                _instead_of(status),
             )
         others = status.st_mode & _BY_OTHERS
         if others == stat.S_IWGRP and self._private_group(status.st_gid) and not _has_access_list(path):
@@ -116,9 +118,10 @@ class RoutineFile:
         if others:
             who = "everybody" if others & stat.S_IWOTH else f"the group {_group_name(status.st_gid)}"
             letters = "go" if others == _BY_OTHERS else "o" if others & stat.S_IWOTH else "g"
+            closing = status.st_uid == os.geteuid() and not _is_shared_by_all(status)
             raise _Refused(
-                f"{path!r} may be written to by {who}, who could change what runs in your name",
-                f"close it: chmod {letters}-w '{path}'",
+                f"{what}may be written to by {who}, who could change what runs in your name",
+                f"close it: chmod {letters}-w {shlex.quote(path)}" if closing else _instead_of(status),
             )
 
 
@@ -197,27 +200,37 @@ def judge_directory(path: str) -> Problem | None:
 
     `path` has no links on its way; what is missing of it is made by the user, and so is not judged.
     """
-    trust = RoutineFile(path, 0)._trust
-    there = path
+    trust = RoutineFile(f"{path}/new", 0)._trust
+    there, missing = path, ""
     try:
         while not os.path.lexists(there):
-            there = os.path.dirname(there)
+            there, missing = os.path.dirname(there), there
+        if missing:
+            _refuse_to_be_overtaken(there, missing)
+        _refuse_file(there)
         _Walk(trust).to(f"{there}/new")
         trust(there, os.lstat(there))
     except _Refused as refused:
         return refused.problem
     except OSError as error:
+        if error.filename == f"{there}/new":  # the directory lets nobody in
+            error.filename = there
         return Problem(0, 0, f"{error.filename or there!r}: {error.strerror}", _remedy(error, there))
     return None
 
 
 class LastGoodFile:
-    """ports.routine_source.LastGood: a file in the open state directory."""
+    """ports.routine_source.LastGood: a file in the open state directory, whose whole path is `directory`."""
 
     NAME: Final = "last-good.yaml"
 
-    def __init__(self, files: Files, state: Descriptor, largest: int) -> None:
-        self._files, self._state, self._largest = files, state, largest
+    def __init__(self, files: Files, state: Descriptor, directory: str, largest: int) -> None:
+        self._files, self._state, self._directory, self._largest = files, state, directory, largest
+
+    @property
+    def path(self) -> str:
+        """Its whole path, for messages."""
+        return f"{self._directory}/{self.NAME}"
 
     def read(self) -> bytes | None:
         """Its content, None when it is not there."""
@@ -244,6 +257,35 @@ class LastGoodFile:
         )
 
 
+def _is_shared_by_all(status: os.stat_result) -> bool:
+    """Whether it is a directory that is open on purpose, as /tmp is: each may remove what is theirs (unlink(2))."""
+    return stat.S_ISDIR(status.st_mode) and bool(status.st_mode & stat.S_ISVTX)
+
+
+def _instead_of(status: os.stat_result) -> str:
+    """What helps where nothing is to be closed: it is not ours, or it is open to all on purpose."""
+    if stat.S_ISDIR(status.st_mode):
+        return "use a directory of your own that nobody else may write to, such as one in your home"
+    return "put a copy of your own in its place"
+
+
+def _refuse_to_be_overtaken(there: str, missing: str) -> None:
+    """Refuse a directory that is still to be made where everybody may make it: whoever is first has it."""
+    status = os.lstat(there)
+    if _is_shared_by_all(status) and status.st_mode & stat.S_IWOTH and status.st_uid in (os.geteuid(), 0):
+        raise _Refused(
+            f"{there!r} may be written to by everybody, who could make {missing!r} before you do",
+            f"make it yourself first: mkdir -m 700 {shlex.quote(missing)}",
+        )
+
+
+def _refuse_file(there: str) -> None:
+    """Refuse a file where a directory has to be; what is named for a file of routines is told of by the walk."""
+    if not os.path.isdir(there) and not there.endswith(_YAML):
+        quoted = shlex.quote(there)
+        raise _Refused(f"{there!r} is not a directory", f"move it away: mv {quoted} {shlex.quote(f'{there}.old')}")
+
+
 def is_private_group(gid: int) -> bool:
     """Whether a group is that of this user alone: primary, of the same name, and with no other member.
 
@@ -262,7 +304,7 @@ def is_private_group(gid: int) -> bool:
 def _name_directory(file: str) -> str:
     """What to do about a file where the configuration directory, or one above it, should be."""
     directory, name = os.path.split(file)
-    if name.endswith((".yaml", ".yml")):
+    if name.endswith(_YAML):
         return f"name the directory and not the file: write `ANKITA_CONFIG_DIR={shlex.quote(directory)}`"
     return "name the directory in which routines.yaml stands, or is to stand, in ANKITA_CONFIG_DIR"
 
@@ -288,9 +330,16 @@ def _refuse_irregular(path: str, status: os.stat_result) -> None:
 
 
 def _remedy(error: OSError, path: str) -> str:
-    if error.errno in (errno.EACCES, errno.EPERM):
-        return f"give yourself access: chmod u+r '{path}'"
-    return f"look at it: ls -l '{path}'"
+    if error.errno not in (errno.EACCES, errno.EPERM):
+        return f"look at it: ls -l {shlex.quote(path)}"
+    there = error.filename or path
+    try:
+        status = os.lstat(there)
+    except OSError:  # a directory above it is closed to us
+        return f"see who may: namei -l {shlex.quote(there)}"
+    if status.st_uid != os.geteuid():
+        return _instead_of(status)
+    return f"give yourself access: chmod u+r{'wx' if stat.S_ISDIR(status.st_mode) else ''} {shlex.quote(there)}"
 
 
 def _user_name(uid: int) -> str:

@@ -3,8 +3,9 @@
 The problem: XDG_RUNTIME_DIR is missing under cron, su and sudo, and after `sudo -E` it names another user's directory.
 The rule: the directory is /run/user/UID (pam_systemd(8)) by the uid we run as, and what is there is tried, not
 believed. systemctl(1) asks the manager's own socket there too, which is up before the user's bus and needs none.
-Rejected: $DBUS_SESSION_BUS_ADDRESS, which may lead to a bus without a manager.
-`tests/unit/test_user_manager.py` holds it.
+Rejected: $DBUS_SESSION_BUS_ADDRESS, which may lead to a bus without a manager; a connection that is closed without a
+word, of which the manager complains in the user's journal each time ("Failed to start new connection bus").
+`tests/unit/test_user_manager.py` holds it, and `tests/systemd/test_journal_lines.py`.
 """
 
 import errno
@@ -17,6 +18,7 @@ import sys
 from collections.abc import Mapping
 from typing import Final, NoReturn
 
+from ankita_agent.core.elsewhere import VARIABLES
 from ankita_agent.core.errors import ManagerUnreachable
 from ankita_agent.core.reaching import Address, Means, Place, unreachable
 from ankita_agent.core.service import Unreachable
@@ -85,6 +87,9 @@ class UserManager:
             lingers=os.path.exists(f"{self._root}/var/lib/systemd/linger/{user}"),
             means=means,
             program=_program(self._environment),
+            directories=tuple(
+                (name, os.path.abspath(self._environment[name])) for name in VARIABLES if self._environment.get(name)
+            ),
         )
 
     def _check_directory(self, directory: str) -> None:
@@ -113,15 +118,16 @@ class UserManager:
 
 
 def _try(path: str) -> OSError | None:
-    """Why nobody can be reached at the socket; None when somebody can, or has too many callers just now."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-        connection.setblocking(False)
+    """Why nobody can be reached at the socket; None when somebody can. Whoever listens does not notice.
+
+    A socket of datagrams cannot be connected to one of streams, and the kernel says so (EPROTOTYPE) only where the path
+    may be written to and leads to a socket that is open: connect(2), unix(7).
+    """
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as asking:
         try:
-            connection.connect(path)
-        except BlockingIOError:
-            return None
+            asking.connect(path)
         except OSError as error:
-            return error
+            return None if error.errno == errno.EPROTOTYPE else error
     return None
 
 

@@ -1,24 +1,32 @@
-"""The account of the ledger: how many slots it tells of since when, and where the sum does not come out.
+"""The account of the ledger: how many slots it tells of since when, and where rows and schedules differ.
 
-Every answer is a question to the ledger, made at the moment of asking. See `core.reckoning` for what can be told and
-what cannot.
+Every answer is a question to the ledger, made at the moment of asking, and all of them at one moment. See
+`core.reckoning` for what is proved, and Untold for what cannot be.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Final
 
 from ankita_agent.app.queries import timetable_of
-from ankita_agent.app.shift import KEEP_ROWS
-from ankita_agent.core.instants import DAY, Instant
+from ankita_agent.core.instants import Instant
 from ankita_agent.core.reckoning import Reckoning, reckon
+from ankita_agent.core.rows import Account
+from ankita_agent.core.schedule import Every, Timetable
+from ankita_agent.core.zone_rules import Ruled, ruled
 from ankita_agent.ports.ledger import LedgerReader
 
-MOST_SUMS: Final = 5000
-"""How many sums are made at most, over all routines: about 0.1 s."""
-
-_SAFE: Final = KEEP_ROWS - DAY  # pruning goes by the owner's clock, which may be set back a little afterwards
 _MOST_DOUBLED: Final = 20
+
+_Rules = dict[tuple[str, str], Ruled | None]
+
+
+class Untold(StrEnum):
+    """Why nothing can be told of a routine's slots."""
+
+    UNREADABLE = "unreadable"  # this version cannot read its schedule, or this machine has no such time zone
+    OTHER_RULES = "other_rules"  # its time zone has other rules here than those that its rows were reckoned by
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +34,12 @@ class AccountTold:
     """The account of every routine in force that has slots.
 
     `doubled` are slots of any routine, also of one that is not in force any more, that have more than one row: none,
-    or the first of them. `untold` are routines whose slots this version or machine cannot reckon.
+    or the first of them. `untold` are routines of whose slots nothing can be told.
     """
 
     reckonings: Mapping[str, Reckoning]
     doubled: tuple[tuple[str, Instant], ...]
-    untold: tuple[str, ...]
+    untold: Mapping[str, Untold]
 
     @property
     def slots(self) -> int:
@@ -44,6 +52,21 @@ class AccountTold:
         return min((each.since for each in self.reckonings.values()), default=None)
 
     @property
+    def until(self) -> Instant | None:
+        """Up to when it reaches at most: later slots are not decided yet. None without routines."""
+        return max((each.until for each in self.reckonings.values()), default=None)
+
+    @property
+    def one_beginning(self) -> bool:
+        """Whether it reaches as far for each routine."""
+        return len({each.since for each in self.reckonings.values()}) <= 1
+
+    @property
+    def right(self) -> bool:
+        """Whether every slot that can be told of has one row, and every row such a slot."""
+        return not self.doubled and all(each.wrong is None for each in self.reckonings.values())
+
+    @property
     def left_out(self) -> tuple[tuple[str, Instant], ...]:
         """The first slot of each routine that has no row though it must have one."""
         wrong = ((name, each.wrong) for name, each in self.reckonings.items())
@@ -52,17 +75,34 @@ class AccountTold:
 
 def take_account(ledger: LedgerReader) -> AccountTold:
     """Ask the ledger. Raises LedgerUnavailable or LedgerDamaged."""
-    term = ledger.newest_term()
-    oldest = Instant(0) if term is None else Instant(term.seen_until - _SAFE)
-    accounts = ledger.accounts()
-    sums = max(1, MOST_SUMS // max(1, len(accounts)))
-    reckonings, untold = {}, []
-    for name, account in accounts.items():
-        timetable = timetable_of(account.in_force)
-        if timetable is None:
-            untold.append(name)
-        elif not timetable.is_reboot:
-            since = Instant(max(account.reckoned_since, oldest))
-            rows = ledger.covered(name, since)
-            reckonings[name] = reckon(timetable, since, account.accounted_until, rows, sums)
-    return AccountTold(reckonings, tuple(ledger.doubled(_MOST_DOUBLED)), tuple(untold))
+    reckonings: dict[str, Reckoning] = {}
+    untold: dict[str, Untold] = {}
+    rules: _Rules = {}
+    with ledger.one_moment():
+        ledger.newest_term()  # which an owner reads first, as it does the summaries: damage there is damage
+        for account in [each.account for each in ledger.summaries()]:
+            name = account.in_force.routine
+            timetable = timetable_of(account.in_force)
+            if timetable is None:
+                untold[name] = Untold.UNREADABLE
+            elif not timetable.is_reboot:
+                since = _since(account, timetable, rules)
+                if since is None:
+                    untold[name] = Untold.OTHER_RULES
+                else:
+                    reckonings[name] = reckon(timetable, since, account.accounted_until, ledger.covered(name, since))
+        doubled = tuple(ledger.doubled(_MOST_DOUBLED))
+    return AccountTold(reckonings, doubled, untold)
+
+
+def _since(account: Account, timetable: Timetable, known: _Rules) -> Instant | None:
+    """From when on rows can be held against the slots as they are reckoned here; None when they cannot."""
+    if isinstance(timetable.schedule.rule, Every):  # the same in every time zone
+        return account.reckoned_since
+    zone = (account.in_force.timezone, account.zone_rules)
+    if zone not in known:
+        known[zone] = ruled(*zone)
+    found = known[zone]
+    if found is None or account.accounted_until >= found.end:
+        return None
+    return max(account.reckoned_since, found.start)

@@ -144,7 +144,7 @@ class Agent:
         if self._begun_anew_at is not None and awake - self._begun_anew_at < MINUTE:
             raise self._damaged_again(fault)
         self._begun_anew_at = awake
-        self._tell(f"{fault.what}: {fault.fact}")
+        self._tell(f"{fault.what}: {fault.fact}", warning=True)
         if self._shift is not None:
             self._shift.close()
         self._book.forget()
@@ -166,7 +166,7 @@ class Agent:
             opened = self._open_ledger(damaged)
         opened = Opened(patient_ledger(opened.ledger, self._patience.waiting), opened.set_aside)
         if opened.set_aside:
-            self._tell(f"the ledger was damaged and is kept as {opened.set_aside}; a new one was begun")
+            self._tell(f"the ledger was damaged and is kept as {opened.set_aside}; a new one was begun", warning=True)
         try:
             self._shift = Shift(
                 self._world,
@@ -256,7 +256,7 @@ class Agent:
 
     def _give_way(self, fault: Fenced) -> int:
         """Ownership went: stop what runs, say why, and ask to be brought back."""
-        self._tell(str(fault))
+        self._tell(str(fault), warning=True)
         self._owner.release()
         self._runner.stop_all(StopReason.FENCE)
         if self._shift is not None:

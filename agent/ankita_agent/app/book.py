@@ -1,8 +1,6 @@
 """What attempts did, told at once and kept until the ledger has taken it: nothing is lost on a full disk."""
 
-from collections.abc import Callable
-
-from ankita_agent.app.told import Lines
+from ankita_agent.app.told import Lines, Tell
 from ankita_agent.core.instants import Duration, Instant
 from ankita_agent.core.rows import End, OpenFire, Start
 from ankita_agent.ports.ledger import Ledger
@@ -11,7 +9,7 @@ from ankita_agent.ports.ledger import Ledger
 class Book:
     """Starts and ends on their way to the ledger, in order."""
 
-    def __init__(self, tell: Callable[[str], None], lines: Lines) -> None:
+    def __init__(self, tell: Tell, lines: Lines) -> None:
         self._tell = tell
         self._lines = lines
         self._starts: list[Start] = []
@@ -35,7 +33,7 @@ class Book:
         name = known or "an unknown routine"
         took = None if started is None else Duration(max(0, end.ended_at - started))
         self._ends.append(end)
-        self._tell(self._lines.ended(end, name, took))
+        self._tell(self._lines.ended(end, name, took), warning=not end.outcome.success)
         return name
 
     def write(self, ledger: Ledger) -> None:

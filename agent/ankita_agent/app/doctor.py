@@ -7,11 +7,10 @@ from typing import assert_never
 from ankita_agent.app.examination import Examination
 from ankita_agent.app.installation import START_PATIENCE, Installation, refuse_fleeting
 from ankita_agent.core.errors import AnkitaError, ServiceNotUp
-from ankita_agent.core.findings import Finding, FindingId, Mend
+from ankita_agent.core.findings import Finding, Mend
 from ankita_agent.core.install_plan import Plan
 from ankita_agent.core.service import UNIT, JobEnd
 from ankita_agent.core.service_ends import explain_end
-from ankita_agent.ports.lingering import Lingering
 from ankita_agent.ports.service_manager import ServiceManager
 
 
@@ -29,13 +28,11 @@ class Mending:
     def __init__(
         self,
         manager: ServiceManager,
-        lingering: Lingering,
         installation: Installation,
         plan: Callable[[], Plan],
         program: tuple[str, ...],
     ) -> None:
         self._manager = manager
-        self._lingering = lingering
         self._installation = installation
         self._plan = plan
         self._program = program
@@ -43,8 +40,6 @@ class Mending:
     def do(self, mend: Mend) -> None:
         """Do it. Raises AnkitaError: ManagerRefused, ServiceNotUp, CannotWriteState, ..."""
         match mend:
-            case Mend.LINGER:
-                self._lingering.enable()
             case Mend.INSTALL:
                 refuse_fleeting(self._program[0])
                 plan = self._plan()
@@ -70,17 +65,14 @@ class Mending:
 
 
 def mend_all(look: Callable[[], Examination], mend: Callable[[Mend], None]) -> tuple[list[Mended], Examination]:
-    """Mend what may be mended, looking again after each; what was done, and what is left.
-
-    By way of sudo(8) nothing is: the service of root is hardly meant.
-    """
+    """Mend what may be mended, looking again after each; what was done, and what is left."""
     mended: list[Mended] = []
     tried: set[Mend] = set()
     while True:
         examination = look()
         order = list(Mend)
         open_ones = [each for each in examination.findings if each.mend is not None and each.mend not in tried]
-        if not open_ones or any(each.id is FindingId.ROOT_BY_SUDO for each in examination.findings):
+        if not open_ones:
             return mended, examination
         finding = min(open_ones, key=lambda each: order.index(each.mend or order[-1]))
         assert finding.mend is not None

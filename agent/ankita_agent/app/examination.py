@@ -1,64 +1,63 @@
 """Looking for what is the matter: facts from the ports, judgement from core.
 
 Looking takes no lock and writes nothing. Whoever does not answer, or must not be asked, is told as a finding of its
-own, and everything else is looked at all the same.
+own, and everything else is looked at all the same. Nothing of a service is mended in a shell that has other
+directories, or by root for somebody else: it is hardly the one that is meant.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Final
 
 from ankita_agent.app.account import AccountTold, take_account
-from ankita_agent.app.inspection import NOBODY, OwnerState, Seen
-from ankita_agent.app.places import Places, find_places
-from ankita_agent.core.diagnosis import ServiceSeen, Session, UnitCopy, judge_service, judge_session
-from ankita_agent.core.environment import UserFacts, service_environment
-from ankita_agent.core.errors import AnkitaError, ManagerSilent, ManagerUnreachable
-from ankita_agent.core.findings import Finding, FindingId, Severity
-from ankita_agent.core.install_plan import Change, FileChange, Plan
-from ankita_agent.core.reaching import Place
-from ankita_agent.core.routine import Routine
-from ankita_agent.core.routine_file import Judgement
-from ankita_agent.core.service import UNIT, UnitState, Unreachable
-from ankita_agent.core.state_diagnosis import (
-    AgentSeen,
-    CommandSeen,
-    Doing,
-    Led,
-    MachineSeen,
-    RoutinesSeen,
-    judge_account,
-    judge_agent,
-    judge_machine,
-    judge_routines,
-    judge_state,
-    program_of,
+from ankita_agent.app.inspection import OwnerState
+from ankita_agent.app.patient import Asked, Patient, StateSeen
+from ankita_agent.app.routines import EMPTY
+from ankita_agent.app.service_facts import (
+    ServiceFacts,
+    compare_places,
+    gather,
+    service_seen,
+    version_behind,
 )
-from ankita_agent.core.unit_file import read_unit_file
+from ankita_agent.core.advice import as_root
+from ankita_agent.core.agent_diagnosis import AgentSeen, Doing, Led, judge_agent
+from ankita_agent.core.environment import service_environment
+from ankita_agent.core.errors import AnkitaError, ManagerUnreachable
+from ankita_agent.core.findings import Finding, FindingId
+from ankita_agent.core.machine_diagnosis import MachineSeen, judge_machine
+from ankita_agent.core.routine import Routine
+from ankita_agent.core.routines_diagnosis import CommandSeen, RoutinesSeen, judge_routines, program_of
+from ankita_agent.core.service import Unreachable
+from ankita_agent.core.service_diagnosis import judge_service
+from ankita_agent.core.session_diagnosis import Session, judge_session, judge_whose
+from ankita_agent.core.state_diagnosis import judge_account, judge_state
 from ankita_agent.ports.ledger import LedgerReader
-from ankita_agent.ports.lingering import Lingering
 from ankita_agent.ports.premises import Premises
-from ankita_agent.ports.routine_source import Absent, RoutineSource, Unusable
-from ankita_agent.ports.service_manager import ServiceManager
+from ankita_agent.ports.routine_source import Absent, Unusable
 
-_STATE_VARIABLES: Final = ("ANKITA_STATE_DIR", "XDG_STATE_HOME")
-_CONFIG_VARIABLES: Final = ("ANKITA_CONFIG_DIR", "XDG_CONFIG_HOME")
 _RUNTIME: Final = "XDG_RUNTIME_DIR"
 _BUS: Final = "DBUS_SESSION_BUS_ADDRESS"
 
-_SYSTEM_UNITS: Final = ("/etc", "/run", "/usr/local/lib", "/usr/lib")
-"""Above systemd/system: systemd.unit(5), "System Unit Search Path"."""
-
-_WHY_NO_SERVICE: Final = frozenset(
+_WHY_NO_AGENT: Final = frozenset(
     {
         FindingId.NOT_INSTALLED,
         FindingId.NOT_READ_AGAIN,
         FindingId.SECOND_COPY,
         FindingId.MASKED,
         FindingId.UNIT_UNUSABLE,
+        FindingId.DROP_IN_UNUSABLE,
+        FindingId.STATE_UNUSABLE,
     }
 )
-"""Findings after which it is no news that no agent runs."""
+"""Findings after which it is no news that no agent runs, or nobody can tell."""
+
+_TOLD_BETTER: Final = {
+    FindingId.NO_AGENT: _WHY_NO_AGENT,
+    FindingId.LINGERING_OFF: frozenset({FindingId.NOT_INSTALLED}),
+    FindingId.ROUTINES_ABSENT: frozenset({FindingId.NOT_INSTALLED}),
+}
+"""What need not be told beside which others: installing does for it, or it follows from them."""
 
 _DOING: Final = {
     OwnerState.BUSY: Doing.WELL,
@@ -66,49 +65,6 @@ _DOING: Final = {
     OwnerState.STOPPED: Doing.STOPPED,
     OwnerState.WEDGED: Doing.WEDGED,
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Patient:
-    """Whose agent is looked at, and from where.
-
-    `runtime_directory` is where the user's manager listens; `variables` are those of the shell; `program` is what this
-    installation would have the service start, and `unit_path` where it would write its unit.
-    """
-
-    place: Place
-    runtime_directory: str
-    user: UserFacts
-    places: Places
-    variables: Mapping[str, str]
-    version: str
-    program: tuple[str, ...]
-    unit_path: str
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """Whom doctor asks.
-
-    `plan` is what installing would change, with the variables that the unit is to have, or None for those of the shell.
-    """
-
-    premises: Premises
-    manager: ServiceManager
-    lingering: Lingering
-    source: RoutineSource
-    judge: Callable[[bytes], Judgement]
-    plan: Callable[[Mapping[str, str] | None], Plan]
-
-
-@dataclass(frozen=True, slots=True)
-class StateSeen:
-    """What was seen of the state directory. `examined` and `problem` are faults of the directory and of its ledger."""
-
-    seen: Seen = NOBODY
-    ledger: LedgerReader | None = None
-    examined: AnkitaError | None = None
-    problem: AnkitaError | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,71 +80,53 @@ class Examination:
         return not any(finding.matters for finding in self.findings)
 
 
-@dataclass(slots=True)
-class _Service:
-    """What the manager and the unit's files tell, gathered until somebody does not answer."""
-
-    fault: AnkitaError | None = None
-    state: UnitState | None = None
-    plan: Plan | None = None
-    silent: list[Finding] = field(default_factory=list)
-
-
 def examine(patient: Patient, asked: Asked, state: StateSeen) -> Examination:
     """Look at everything once. Never raises for what it finds."""
-    service = _ask_manager(asked)
-    findings = list(judge_session(_session(patient, asked, service.fault)))
-    findings += service.silent
-    file = _service_file(patient, service)
-    if service.state is not None:
-        seen = _service_seen(patient, asked, service.state, service.plan, file)
-        findings += judge_service(seen, _version_behind(state.seen, service.state), patient.version)
-    findings += judge_agent(_agent_seen(patient, asked, state.seen, service.state, file))
-    findings += judge_routines(_routines_seen(patient, asked), patient.user)
+    facts = gather(patient, asked)
+    has_agent = (facts.state is not None and facts.state.load != "not-found") or state.ledger is not None
+    whose = tuple(judge_whose(patient.place, has_agent=has_agent))
+    if whose and not has_agent:
+        return Examination(_for_user(whose, patient), None)
+    shell, service = compare_places(patient, asked, facts)
+    findings = [*whose, *judge_session(_session(patient, asked, facts.fault)), *facts.silent]
+    if facts.state is not None:
+        seen = service_seen(patient, asked, facts, facts.state)
+        findings += judge_service(seen, version_behind(state.seen, facts.state), patient.version)
+    findings += judge_agent(_agent_seen(patient, state, facts, shell, service))
+    routines = _routines_seen(patient, asked, state, facts)
+    if not routines.there and service is not None and service.state == shell.state and service.config != shell.config:
+        routines = replace(routines, before=())  # those are of the file of the service
+    findings += judge_routines(routines, patient.user)
     told, problem = (None, state.problem) if state.ledger is None else _account(state.ledger)
-    findings += judge_state(state.examined, state.problem or problem)
+    findings += judge_state(state.examined, state.problem or problem, _beginning(patient, facts))
     if told is not None:
         findings += judge_account(told.doubled, told.reckonings)
     premises = asked.premises
-    ours = patient.place.container is None and not patient.place.wsl and not _lacks_systemd(service.fault)
+    ours = patient.place.container is None and not patient.place.wsl and not _lacks_systemd(facts.fault)
     machine = MachineSeen(premises.disk(patient.places.state), premises.messages(), premises.clock_synchronised(), ours)
     findings += judge_machine(machine)
-    return Examination(tuple(_without_repetition(findings, patient.places.routines)), told)
+    if facts.elsewhere or whose:
+        findings = [replace(each, mend=None) for each in findings]
+    return Examination(_for_user(_without_repetition(findings, patient.places.routines), patient), told)
 
 
-def plan_for_the_unit(plan: Callable[[Mapping[str, str] | None], Plan]) -> Plan:
-    """What installing would change, with the variables that the unit has: those of a shell are none of its business."""
-    found = plan(None)
-    written = _unit_of(found)
-    return found if written.before is None else plan(read_unit_file(written.before, "").environment)
+def _for_user(findings: Iterable[Finding], patient: Patient) -> tuple[Finding, ...]:
+    """Root has no use for sudo(8), and often does not have it."""
+    if patient.place.uid != 0:
+        return tuple(findings)
+    return tuple(replace(each, do=as_root(each.do), command=as_root(each.command)) for each in findings)
 
 
-def _ask_manager(asked: Asked) -> _Service:
-    found = _Service()
-    try:
-        found.state = asked.manager.state(UNIT)
-        if not found.state.masked:
-            found.plan = plan_for_the_unit(asked.plan)
-    except (ManagerUnreachable, ManagerSilent) as fault:
-        found.fault = fault
-    except AnkitaError as fault:
-        where = FindingId.NOT_ASKED
-        found.silent.append(Finding(where, Severity.WARNING, fault.what, fault.fact, fault.do))
-    return found
-
-
-def _unit_of(plan: Plan) -> FileChange:
-    return next(each for each in plan.units if each.path.endswith(f"/{UNIT}"))
+def _beginning(patient: Patient, facts: ServiceFacts) -> str:
+    """The command with which an agent begins to own the state directory of this shell."""
+    state = facts.state
+    if facts.elsewhere or state is None or state.load != "loaded" or state.masked:
+        return f"{patient.place.program} run"
+    return f"ankita-agent {'restart' if state.activity.up else 'start'}"
 
 
 def _lacks_systemd(fault: AnkitaError | None) -> bool:
     return isinstance(fault, ManagerUnreachable) and fault.reason is Unreachable.NO_SYSTEMD
-
-
-def _service_file(patient: Patient, service: _Service) -> FileChange:
-    if service.plan is None:
-        return FileChange(patient.unit_path, None, None, Change.UNCHANGED)
-    return _unit_of(service.plan)
 
 
 def _session(patient: Patient, asked: Asked, fault: AnkitaError | None) -> Session:
@@ -218,116 +156,55 @@ def _is_foreign(path: str, patient: Patient, premises: Premises) -> bool:
     return premises.owner_of(path) not in (None, patient.place.uid)
 
 
-def _service_seen(patient: Patient, asked: Asked, state: UnitState, plan: Plan | None, file: FileChange) -> ServiceSeen:
-    premises = asked.premises
-    program = read_unit_file(file.before or "", patient.user.home).program
-    others = tuple(each for each in plan.units if each is not file) if plan else ()
-    before, behind = _copies(patient, premises)
-    return ServiceSeen(
-        state,
-        file,
-        others,
-        bool(program) and premises.can_execute(program[0]),
-        patient.program,
-        tuple(before),
-        tuple(behind),
-        tuple(_found_units(premises, [f"{above}/systemd/system" for above in _SYSTEM_UNITS])),
-        premises.controllers(),
-    )
-
-
-def _copies(patient: Patient, premises: Premises) -> tuple[list[UnitCopy], list[UnitCopy]]:
-    """The user units of our name that count for more, and for less, than our own.
-
-    Source: systemd.unit(5), "User Unit Search Path".
-    """
-    home, ours = patient.user.home, patient.unit_path.rpartition("/")[0]
-    before = (f"{home}/.config", "/etc/xdg", "/etc", patient.runtime_directory, "/run")
-    behind = ("/usr/local/share", "/usr/share", "/usr/local/lib", "/usr/lib")
-    found: list[list[UnitCopy]] = []
-    known = [ours]
-    for group in (before, behind):
-        fresh: list[str] = []
-        for directory in [f"{above}/systemd/user" for above in group]:
-            if not any(premises.same_directory(directory, each) for each in known):
-                fresh.append(directory)
-                known.append(directory)
-        found.append(_found_units(premises, fresh))
-    return found[0], found[1]
-
-
-def _found_units(premises: Premises, directories: list[str]) -> list[UnitCopy]:
-    units = (premises.unit_at(f"{directory}/{UNIT}") for directory in directories)
-    return [unit for unit in units if unit is not None]
-
-
-def _version_behind(seen: Seen, state: UnitState) -> str | None:
-    owner = seen.owner
-    if owner is None or state.main_pid is None or owner.claim.card.process.pid != state.main_pid:
-        return None
-    return owner.claim.card.version
-
-
-def _agent_seen(patient: Patient, asked: Asked, seen: Seen, state: UnitState | None, file: FileChange) -> AgentSeen:
-    owner, report = seen.owner, seen.report
+def _agent_seen(patient: Patient, state: StateSeen, facts: ServiceFacts, shell: Led, service: Led | None) -> AgentSeen:
+    owner, report, unit = state.seen.owner, state.seen.report, facts.state
     degraded = list(report.degraded) if report else []
     if owner is not None and owner.trouble and not any(each.startswith(owner.trouble) for each in degraded):
         degraded.append(owner.trouble)
-    places = patient.places
-    up = state is not None and state.activity.up
-    service = _service_places(patient, asked, state, file)
-    shell = Led(places.state, places.config, _leading(patient, service) if service else ())
     return AgentSeen(
         shell,
         service,
-        state.main_pid if state is not None and up else None,
+        unit.main_pid if unit is not None and unit.activity.up else None,
         Doing.NOBODY if owner is None else _DOING[owner.state],
         None if owner is None else owner.claim.card.process.pid,
         tuple(degraded),
+        f"{patient.place.program} run",
     )
 
 
-def _service_places(patient: Patient, asked: Asked, state: UnitState | None, file: FileChange) -> Led | None:
-    """Where the service keeps its things: by its process while it runs, else by its unit; None without a service."""
-    if state is None or state.load != "loaded":
-        return None
-    variables: Mapping[str, str] | None = None
-    if state.main_pid is not None:
-        variables = asked.premises.environment_of(state.main_pid)
-    if variables is None:
-        variables = read_unit_file(file.before or "", patient.user.home).environment
-    places = _places_of(variables, patient)
-    return None if places is None else Led(places.state, places.config)
-
-
-def _places_of(variables: Mapping[str, str], patient: Patient) -> Places | None:
-    try:
-        return find_places(variables, patient.user.home, lambda: patient.user.home)
-    except AnkitaError:  # a unit that somebody edited: the service itself says what is wrong with it
-        return None
-
-
-def _leading(patient: Patient, service: Led) -> tuple[str, ...]:
-    """The variables of the shell without which it would look where the service does; none when that is not why."""
-    differing = _STATE_VARIABLES if patient.places.state != service.state else ()
-    if patient.places.config != service.config:
-        differing = (*differing, *_CONFIG_VARIABLES)
-    leading = tuple(name for name in differing if patient.variables.get(name))
-    without = _places_of({name: value for name, value in patient.variables.items() if name not in leading}, patient)
-    same = without is not None and (without.state, without.config) == (service.state, service.config)
-    return leading if same else ()
-
-
-def _routines_seen(patient: Patient, asked: Asked) -> RoutinesSeen:
-    seen, path = asked.source.read(), asked.source.path
-    if isinstance(seen, Absent):
-        return RoutinesSeen(path, False)
-    if isinstance(seen, Unusable):
-        return RoutinesSeen(path, True, (seen.problem,))
-    judgement = asked.judge(seen.content)
+def _routines_seen(patient: Patient, asked: Asked, state: StateSeen, facts: ServiceFacts) -> RoutinesSeen:
+    found, path = asked.source.read(), asked.source.path
+    before = None if state.before is None else asked.judge(state.before).file
+    installed = facts.plan is not None and facts.file.before is not None and not facts.elsewhere
+    seen = RoutinesSeen(
+        path,
+        there=not isinstance(found, Absent),
+        before=() if before is None else tuple(routine.name for routine in before.routines),
+        copy=state.copy,
+        stay=_stay(state),
+        none=state.seen.owner is not None and not _stay(state),
+        installed=installed,
+    )
+    if isinstance(found, Absent):
+        return seen
+    if isinstance(found, Unusable):
+        return replace(seen, problems=(found.problem,))
+    if not found.content.strip() and seen.before:
+        return replace(seen, problems=(EMPTY,))
+    judgement = asked.judge(found.content)
     routines = judgement.file.routines if judgement.file else ()
     commands = (_command_seen(each, patient, asked.premises) for each in routines if each.enabled)
-    return RoutinesSeen(path, True, judgement.problems, tuple(each for each in commands if each is not None))
+    return replace(seen, problems=judgement.problems, commands=tuple(each for each in commands if each is not None))
+
+
+def _stay(state: StateSeen) -> bool:
+    """Whether a living owner has routines in force, whatever became of their file."""
+    if state.seen.owner is None:
+        return False
+    try:
+        return state.ledger is None or bool(state.ledger.accounts())
+    except AnkitaError:
+        return True
 
 
 def _command_seen(routine: Routine, patient: Patient, premises: Premises) -> CommandSeen | None:
@@ -352,9 +229,9 @@ def _without_repetition(findings: list[Finding], routines: str) -> Iterator[Find
     """Leave out what another finding tells better."""
     ids = {finding.id for finding in findings}
     for finding in findings:
-        if finding.id is FindingId.NO_AGENT and ids & _WHY_NO_SERVICE:
+        if ids & _TOLD_BETTER.get(finding.id, frozenset()):
             continue
-        told_by_check = finding.id is FindingId.AGENT_DEGRADED and routines in finding.what
-        if told_by_check and FindingId.ROUTINES_REFUSED in ids:
+        of_file = finding.id is FindingId.AGENT_DEGRADED and routines in finding.what
+        if of_file and ids & {FindingId.ROUTINES_REFUSED, FindingId.ROUTINES_GONE}:
             continue
         yield finding

@@ -2,15 +2,17 @@
 
 A plan is computed from what is there (`core.install_plan`), so that it can be shown instead of done. Carried out
 twice, it changes nothing the second time. A step that fails leaves the unit that was there in force and says what
-is so; a service that runs is never stopped for it, because its runs may be in the middle of something.
+is so; a service that runs is never stopped for it, because its runs may be in the middle of something. Where the
+manager does not take the unit because of what the user wrote beside it, ours stay written and theirs are named.
 """
 
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, assert_never
 
 from ankita_agent.app.unit_files import UnitFiles
+from ankita_agent.core.elsewhere import VARIABLES
 from ankita_agent.core.errors import (
     AnkitaError,
     BadConfiguration,
@@ -18,6 +20,7 @@ from ankita_agent.core.errors import (
     ManagerRefused,
     ServiceNotUp,
     WrongUse,
+    saying,
 )
 from ankita_agent.core.install_plan import Change, FileChange, Plan, Start, judge_file, plan_install
 from ankita_agent.core.instants import SECOND, Duration
@@ -36,6 +39,11 @@ START_PATIENCE: Final = Duration(30 * SECOND)
 """How long to wait for readiness; a start that waits for its ledger may take longer, and goes on."""
 
 
+_STATUS: Final = "systemctl --user status ankita-agent"
+_AGAIN: Final = "do the same again: ankita-agent install"
+_NOT_SEEN_TO_START: Final = "the service is installed, and begins by itself; it was not seen to start now"
+
+
 @dataclass(frozen=True, slots=True)
 class Shipped:
     """The texts that the package carries."""
@@ -49,10 +57,16 @@ class Shipped:
 
 @dataclass(frozen=True, slots=True)
 class Whereto:
-    """Whole paths: the directory of the units of this user's packages, and the file of routines."""
+    """Whole paths: the directory of the units of this user's packages, and the file of routines.
+
+    `own` is the directory of the units that the user makes, and `runtime` that of those that are gone with the next
+    boot; both hold links of `enable`.
+    """
 
     units: str
     routines: str
+    own: str
+    runtime: str
 
     @property
     def service(self) -> str:
@@ -70,6 +84,11 @@ class Whereto:
         return f"{self.units}/{DROP_INS}/{HARDENING}"
 
     @property
+    def link(self) -> str:
+        """What has the manager start the unit with itself: the link of its `WantedBy=`."""
+        return f"{self.own}/default.target.wants/{UNIT}"
+
+    @property
     def schema(self) -> str:
         """The schema, beside the file of routines."""
         return f"{self.routines.rpartition('/')[0]}/{SCHEMA}"
@@ -79,14 +98,15 @@ class Whereto:
 class Wanted:
     """What the service is to be: its command line and variables, and the version of ankita-agent that says so.
 
-    `hardening` None leaves that drop-in as it is; `linger` is whether to switch lingering on.
+    `hardening` None leaves that drop-in as it is; `linger` is whether to switch lingering on, None with the first
+    install alone.
     """
 
     program: tuple[str, ...]
     environment: Mapping[str, str]
     version: str
     hardening: bool | None = None
-    linger: bool = True
+    linger: bool | None = None
 
 
 def refuse_sudo(uid: int, sudo_uid: str, command: str) -> None:
@@ -111,8 +131,26 @@ def refuse_fleeting(program: str) -> None:
         )
 
 
+def refuse_unstartable(said: str) -> None:
+    """Raise WrongUse for a program that does not begin without this shell's variables; `said` is what it says then.
+
+    Nothing for a program that said nothing.
+    """
+    if said:
+        raise WrongUse(
+            "will not install a service for a program that does not start by itself",
+            fact=f"without the variables of this shell, such as PYTHONPATH, it says: {said}",
+            now="nothing was changed",
+            do="install it: uv tool install ankita-agent   or   pipx install ankita-agent",
+        )
+
+
 class Installation:
-    """The service of one user, before and after. `tell` takes a line for people about each step done."""
+    """The service of one user, before and after.
+
+    `tell` takes a line for people about each step done; `refuse` raises for a service that must not be installed over;
+    `complaints` are what is said against a unit, by its name, where the manager does not take it.
+    """
 
     def __init__(
         self,
@@ -122,6 +160,8 @@ class Installation:
         shipped: Shipped,
         whereto: Whereto,
         tell: Callable[[str], None],
+        refuse: Callable[[UnitState], None] = lambda _: None,
+        complaints: Callable[[str], Sequence[str]] = lambda _: (),
     ) -> None:
         self._manager = manager
         self._lingering = lingering
@@ -129,9 +169,14 @@ class Installation:
         self._shipped = shipped
         self._whereto = whereto
         self._tell = tell
+        self._refuse = refuse
+        self._complaints = complaints
 
     def plan(self, wanted: Wanted) -> Plan:
-        """What installing would change. Raises ManagerRefused when masked, CannotWriteState, BadConfiguration."""
+        """What installing would change.
+
+        Raises ManagerRefused when masked, CannotWriteState, BadConfiguration, and what `refuse` raises.
+        """
         systemd = self._manager.version()
         state = self._manager.state(UNIT)
         if state.masked:
@@ -142,6 +187,7 @@ class Installation:
                 now="nothing was changed",
                 do=f"allow it again: systemctl --user unmask {runtime}{_short(UNIT)}, then: ankita-agent install",
             )
+        self._refuse(state)
         facts = ServiceFacts(wanted.program, wanted.environment, wanted.version, systemd)
         texts = {
             self._whereto.slice: stamp(self._shipped.slice, wanted.version),
@@ -149,8 +195,10 @@ class Installation:
         }
         units = [judge_file(path, self._disk.read(path), text) for path, text in texts.items()]
         hardening = self._hardening(wanted)
-        lingers = self._lingering.lingers()
-        return plan_install([hardening, *units], self._starter(), state, lingers=lingers, linger=wanted.linger)
+        begins, lingers = self._begins(state), self._lingering.lingers()
+        return plan_install(
+            [hardening, *units], self._starter(), state, begins=begins, lingers=lingers, linger=wanted.linger
+        )
 
     def carry_out(self, plan: Plan) -> None:
         """Do all of it but the start. Raises CannotWriteState and ManagerRefused, each with what is so then."""
@@ -159,12 +207,15 @@ class Installation:
         kept = self._disk.apply(plan.units)
         for file in plan.units:
             self._tell_file(file, kept.get(file.path))
-        if any(file.change is not Change.UNCHANGED for file in plan.units) or plan.start is not Start.NOTHING:
-            self._manager.reload()
-            self._refuse_unread(plan, kept)
+        with saying("the unit files are written; whether its manager has read them is not known", _AGAIN):
+            self._manager.reload()  # always: of a drop-in in a new directory a manager knows nothing until then
+        self._refuse_unread(plan, kept)
         if plan.enable:
             self._enable()
         lingers = self._switch_lingering_on() if plan.linger else plan.lingers
+        if plan.linger_told:
+            self._tell("note        lingering is off: the service ends when you log out, and does not start at boot")
+            self._tell("            to switch it on: ankita-agent install --linger")
         if plan.enable:
             self._tell(f"enabled     it starts {'at boot' if lingers else 'when you log in'}")
 
@@ -180,21 +231,23 @@ class Installation:
                 self._tell("note        the service still runs as before; to change over, once its runs have ended:")
                 self._tell("            ankita-agent restart")
             case Start.START:
-                self._wait_for_readiness()
+                with saying(_NOT_SEEN_TO_START, f"see what is in the way: {_STATUS}, then again: ankita-agent install"):
+                    end = self._manager.start(UNIT, START_PATIENCE)
+                self._judge_start(end)
             case _:
                 assert_never(plan.start)
         return self._manager.state(UNIT)
 
+    def _begins(self, state: UnitState) -> bool:
+        """Whether the service starts with its manager: one that a desktop alone wants is `enabled` too."""
+        ours = self._disk.are_one(state.fragment, self._whereto.service)
+        return state.enabled and (not ours or self._disk.holds(self._whereto.link))
+
     def _enable(self) -> None:
-        try:
+        now = "the unit files are written; the service neither starts by itself nor was it started now"
+        links = shlex.quote(self._whereto.link.rpartition("/")[0])
+        with saying(now, f"see what is in the way: namei -l {links}, then again: ankita-agent install"):
             self._manager.enable(UNIT)
-        except ManagerRefused as fault:
-            raise ManagerRefused(
-                fault.what,
-                fact=fault.fact,
-                now="the unit files are written; the service neither starts by itself nor was it started now",
-                do="see what is in the way: systemctl --user status ankita-agent",
-            ) from None
 
     def _render(self, facts: ServiceFacts) -> str:
         try:
@@ -246,37 +299,59 @@ class Installation:
             return
         if kept is None:
             self._tell(f"{file.change:<11} {file.path}")
-            self._tell_program(file)
-            return
-        self._tell(f"replaced    {file.path}, which had been edited by hand")
-        self._tell(f"            what it was: {kept}")
-        self._tell(f"            make a drop-in of what you want to keep of it: systemctl --user edit {_short(UNIT)}")
+        else:
+            self._tell(f"replaced    {file.path}, which had been edited by hand")
+            self._tell(f"            what it was: {kept}")
+            self._tell(
+                f"            make a drop-in of what you want to keep of it: systemctl --user edit {_short(UNIT)}"
+            )
+        self._tell_differences(file)
 
-    def _tell_program(self, file: FileChange) -> None:
-        """Say when another copy of the program becomes the service: it may be a surprise."""
+    def _tell_differences(self, file: FileChange) -> None:
+        """Say when another copy of the program becomes the service, or other directories its: it may be a surprise."""
         if file.before is None or file.after is None:
             return
-        old, new = (read_unit_file(text, "").program[:1] for text in (file.before, file.after))
-        if old != new and old and new:
-            self._tell(f"            it runs {new[0]} from now on; before it was {old[0]}")
+        old, new = (read_unit_file(text, "") for text in (file.before, file.after))
+        if old.program[:1] != new.program[:1] and old.program and new.program:
+            self._tell(f"            it runs {new.program[0]} from now on; before it was {old.program[0]}")
+        for name in VARIABLES:
+            was, becomes = (each.environment.get(name, "not set") for each in (old, new))
+            if was != becomes:
+                self._tell(f"            {name} is {becomes} from now on; before it was {was}")
 
     def _refuse_unread(self, plan: Plan, kept: dict[str, str]) -> None:
-        """Put back what was there when the manager does not take the unit as it is now."""
+        """Raise ManagerRefused when the manager does not take the unit as it is now.
+
+        What was there before is put back then, but for what is not at fault: that is left written.
+        """
         state = self._manager.state(UNIT)
+        wins = state.fragment if not self._disk.are_one(state.fragment, self._whereto.service) else ""
         if state.load == "loaded":
-            if not self._disk.are_one(state.fragment, self._whereto.service):
-                self._tell(f"note        {state.fragment} wins over the unit above, and is what runs")
-                self._tell(f"            without it: rm {shlex.quote(state.fragment)}, then: ankita-agent install")
+            self._tell_of_winner(wins)
             return
+        if state.load == "not-found":
+            fact = f"{self._manager.name} does not find {self._whereto.service}"
+            do = (
+                "see where it looks: systemctl --user show --property=UnitPath; an XDG_DATA_HOME of its own leads it "
+                "elsewhere, until it is taken out of where it is set and you have logged in anew"
+            )
+        else:
+            theirs = [path for path in (wins, *state.drop_ins) if path not in ("", self._whereto.hardening)]
+            said = " ".join(self._complaints(UNIT)) or f"its word for it is {state.load!r}"
+            fact = f"{self._manager.name} does not take the unit: {said}"
+            if theirs:
+                raise _spoilt(fact, theirs, goes_on=state.activity.up)
+            do = "what it says of the unit as it was: systemctl --user status ankita-agent"
         self._disk.undo(plan.units, kept)
         self._manager.reload()
-        raise ManagerRefused(
-            "cannot install the service",
-            fact=f"{self._manager.name} says {state.load!r} of {self._whereto.service}",
-            now="the unit is as it was before",
-            do="where it looks for units is told by: systemctl --user show --property=UnitPath; where XDG_DATA_HOME is "
-            "set in this shell alone: env -u XDG_DATA_HOME ankita-agent install",
-        )
+        raise ManagerRefused("cannot install the service", fact=fact, now="the unit is as it was before", do=do)
+
+    def _tell_of_winner(self, path: str) -> None:
+        """Say that a unit file of somebody else's is what runs; nothing for none."""
+        if path:
+            sudo = "sudo " if path.startswith(("/etc/", "/run/systemd/")) else ""
+            self._tell(f"note        {path} wins over the unit above, and is what runs")
+            self._tell(f"            without it: {sudo}rm {shlex.quote(path)}, then: ankita-agent install")
 
     def _switch_lingering_on(self) -> bool:
         try:
@@ -291,16 +366,28 @@ class Installation:
         self._tell("lingering   it goes on while you are logged out")
         return True
 
-    def _wait_for_readiness(self) -> None:
-        match self._manager.start(UNIT, START_PATIENCE):
+    def _judge_start(self, end: JobEnd) -> None:
+        match end:
             case JobEnd.DONE | JobEnd.PENDING:
                 pass
-            case end:
+            case _:
                 raise self._not_up(end)
 
     def _not_up(self, end: JobEnd) -> AnkitaError:
         told = explain_end(self._manager.state(UNIT), end)
         return ServiceNotUp("the service is installed and did not come up", fact=told.fact, now=told.now, do=told.do)
+
+
+def _spoilt(fact: str, theirs: Sequence[str], *, goes_on: bool) -> ManagerRefused:
+    """The fault of a unit that is right, and that what somebody wrote beside it spoils."""
+    beside = " and ".join(theirs)
+    them = "it" if len(theirs) == 1 else "them"
+    return ManagerRefused(
+        f"cannot install the service with {beside}",
+        fact=fact,
+        now=f"our unit files are written; the service {'runs on as before' if goes_on else 'does not run'}",
+        do=f"mend {them}, or without {them}: rm {' '.join(map(shlex.quote, theirs))}    then: ankita-agent install",
+    )
 
 
 def _short(unit: str) -> str:

@@ -6,8 +6,12 @@ from dataclasses import dataclass
 
 from ankita_agent.core.errors import BadConfiguration, CannotWriteState
 
+_Fault = type[CannotWriteState] | type[BadConfiguration]
+
 FILE = "routines.yaml"
 LEDGER = "ledger.db"
+NAME = "ankita-agent"
+"""Of both directories, unless they are named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +44,13 @@ class UnitPlaces:
 
 
 def find_unit_places(environment: Mapping[str, str], home: str) -> UnitPlaces:
-    """Where this user's units are, as far as the environment is that of the manager."""
+    """Where this user's units are, as far as the environment is that of the manager.
+
+    Raises CannotWriteState or BadConfiguration for a path that can be none.
+    """
     return UnitPlaces(
-        f"{_xdg(environment, 'XDG_DATA_HOME', home, '.local/share')}/systemd/user",
-        f"{_xdg(environment, 'XDG_CONFIG_HOME', home, '.config')}/systemd/user",
+        f"{_xdg(environment, 'XDG_DATA_HOME', home, '.local/share', CannotWriteState)}/systemd/user",
+        f"{_xdg(environment, 'XDG_CONFIG_HOME', home, '.config', BadConfiguration)}/systemd/user",
     )
 
 
@@ -57,22 +64,16 @@ def find_places(environment: Mapping[str, str], home: str, find_here: Callable[[
     state = _ours(environment, "ANKITA_STATE_DIR", find_here, CannotWriteState)
     config = _ours(environment, "ANKITA_CONFIG_DIR", find_here, BadConfiguration)
     return Places(
-        state or f"{_xdg(environment, 'XDG_STATE_HOME', home, '.local/state')}/ankita-agent",
-        config or f"{_xdg(environment, 'XDG_CONFIG_HOME', home, '.config')}/ankita-agent",
+        state or f"{_xdg(environment, 'XDG_STATE_HOME', home, '.local/state', CannotWriteState)}/{NAME}",
+        config or f"{_xdg(environment, 'XDG_CONFIG_HOME', home, '.config', BadConfiguration)}/{NAME}",
     )
 
 
-def _ours(
-    environment: Mapping[str, str],
-    name: str,
-    find_here: Callable[[], str],
-    fault: type[CannotWriteState] | type[BadConfiguration],
-) -> str | None:
+def _ours(environment: Mapping[str, str], name: str, find_here: Callable[[], str], fault: _Fault) -> str | None:
     path = environment.get(name, "")
     if not path:
         return None
-    if "\n" in path:
-        raise fault(f"{name} holds a line break", now="nothing was changed", do=f"give {name} the path of a directory")
+    _refuse_controls(name, path, fault)
     if path == "~" or path.startswith("~/"):
         raise fault(
             f"{name}={path} begins with ~, which only an unquoted shell word expands",
@@ -92,6 +93,16 @@ def _ours(
         ) from None
 
 
-def _xdg(environment: Mapping[str, str], name: str, home: str, default: str) -> str:
+def _xdg(environment: Mapping[str, str], name: str, home: str, default: str, fault: _Fault) -> str:
     path = environment.get(name, "")
-    return path.rstrip("/") if path.startswith("/") else f"{home.rstrip('/')}/{default}"
+    if not path.startswith("/"):
+        return f"{home.rstrip('/')}/{default}"
+    _refuse_controls(name, path, fault)
+    return path.rstrip("/")
+
+
+def _refuse_controls(name: str, path: str, fault: _Fault) -> None:
+    """No unit file and no line for people can hold such a path."""
+    if any(letter < " " or "\x7f" <= letter < "\xa0" for letter in path):
+        what = "a line break" if "\n" in path else "a control character"
+        raise fault(f"{name} holds {what}", now="nothing was changed", do=f"give {name} the path of a directory")

@@ -1,4 +1,4 @@
-"""The routines that a start would put in force, read from the file without touching any state."""
+"""The routines of the file as they would come into force, read without touching any state."""
 
 from collections.abc import Callable
 

@@ -42,16 +42,16 @@ def status_document(
     summaries: Sequence[RoutineSummary],
     now: Instant,
     problem: str | None,
-    refused: str,
+    mistakes: str,
     service: ServiceView,
 ) -> Document:
     """The document of `status --json`.
 
-    `problem` is what keeps the ledger from being read, None when nothing; `refused` why a start would refuse
-    the file of routines, for when no owner says so, empty when it would not.
+    `problem` is what keeps the ledger from being read, None when nothing; `mistakes` why the file of routines would not
+    come into force, for when no owner says so, empty when it would.
     """
     report = seen.report
-    error = report.config.error if report else refused
+    error = report.config.error if report else mistakes
     just_woke = report is not None and report.woke_at is not None and now - report.woke_at < JUST_WOKE
     degraded = list(report.degraded) if report else []
     trouble = seen.owner.trouble if seen.owner else ""

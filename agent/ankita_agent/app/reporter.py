@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from ankita_agent.app.dues import Dues
 from ankita_agent.app.report import ConfigState, Report, WaitingRoutine
-from ankita_agent.app.told import Lines
+from ankita_agent.app.told import Lines, Tell
 from ankita_agent.core.instants import Instant
 from ankita_agent.ports.readiness import Readiness
 
@@ -14,7 +14,7 @@ class Reporter:
 
     def __init__(
         self,
-        tell: Callable[[str], None],
+        tell: Tell,
         lines: Lines,
         publish: Callable[[Report], None],
         readiness: Readiness,
@@ -40,7 +40,7 @@ class Reporter:
         if self._degraded.get(what) != reason:
             self._degraded[what] = reason
             if not told:
-                self.tell(f"degraded: {reason}")
+                self.tell(f"degraded: {reason}", warning=True)
 
     def mend(self, what: str) -> None:
         """That is well again."""

@@ -7,13 +7,14 @@ across a restart, loudly. Only where there never was a good one does the agent r
 
 What counts as bad besides errors in it, while something is in force: a file that is gone, that others may
 write to, or that is quite empty (an editor that truncates before it writes, a full disk). Whoever wants no
-routines writes `routines: {}`, or starts the agent without a file: that is an agent without routines,
-whatever was good before, and it says so.
+routines writes `routines: {}`. An agent that starts without a file has no routine in force; where there were some
+before, it is degraded and names them: a file that was moved away must not be the quiet end of every backup.
 
 tests/unit/test_routines_reload.py holds it. Rejected: taking the good routines of a bad file (half an edit
 is in force then, and which half nobody can say).
 """
 
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -28,10 +29,11 @@ from ankita_agent.ports.clock import Clock
 from ankita_agent.ports.routine_source import Absent, Found, LastGood, RoutineSource, Unusable
 
 _GONE: Final = Problem(0, 0, "the file is gone", "put it back; to have no routines, write a file with `routines: {}`")
-_EMPTY: Final = Problem(
+EMPTY: Final = Problem(
     0, 0, "the file is empty, as if it was only half saved", "save it again; to have no routines, write `routines: {}`"
 )
 _CHECK: Final = "see: ankita-agent check"
+_MOST_NAMED: Final = 5
 
 
 class Standing(StrEnum):
@@ -60,7 +62,8 @@ class Loaded:
 
     `problems` are the errors of a rejected file, else warnings. `since` is when this agent first saw just
     these. `directories` are to be watched for the next change. `unkept` says why `last-good.yaml` could not be
-    written: the routines are in force, and would not outlive a restart with a bad file.
+    written: the routines are in force, and would not outlive a restart with a bad file. `aside` names the routines
+    from before that are not in force because the agent started without a file; `copy` is where they are kept.
     """
 
     file: RoutineFile
@@ -71,15 +74,28 @@ class Loaded:
     since: Instant | None = None
     changes: Changes = Changes()
     unkept: str = ""
-    aside: bool = False  # ABSENT, and there are routines from before that are not in force
+    aside: tuple[str, ...] = ()
+    copy: str = ""
 
     @property
     def error(self) -> str:
         """What makes the agent degraded, in a line; empty when nothing does."""
         if self.standing is Standing.REJECTED and self.since is not None:
             since = format_instant(Instant(self.since // SECOND * SECOND))
-            return f"{self._first_problem}, since {since}; the routines from before stay in force; {self._remedy}"
-        return self.unkept
+            stay = "the routines from before stay in force" if self.file.routines else "no routine is in force"
+            return f"{self._first_problem}, since {since}; {stay}; {self._remedy}"
+        return self._gone if self.standing is Standing.ABSENT and self.aside else self.unkept
+
+    @property
+    def _gone(self) -> str:
+        count = len(self.aside)
+        those = "1 routine from before does" if count == 1 else f"{count} routines from before do"
+        more = " …" if count > _MOST_NAMED else ""
+        back = f"cp {shlex.quote(self.copy)} {shlex.quote(self.path)}"
+        return (
+            f"there is no {self.path}, so {those} not fire: {', '.join(self.aside[:_MOST_NAMED])}{more}; "
+            f"to have {'it' if count == 1 else 'them'} again: {back}    to have none, write there: `routines: {{}}`"
+        )
 
     @property
     def _first_problem(self) -> str:
@@ -88,7 +104,7 @@ class Loaded:
     @property
     def _remedy(self) -> str:
         """What to do about a rejected file: `check` knows it, unless the fault is that nothing is there to check."""
-        return self.problems[0].fix if self.problems[0] in (_GONE, _EMPTY) else _CHECK
+        return self.problems[0].fix if self.problems[0] in (_GONE, EMPTY) else _CHECK
 
     @property
     def told(self) -> str:
@@ -97,12 +113,13 @@ class Loaded:
         routines = f"{count} routine" + ("" if count == 1 else "s")
         match self.standing:
             case Standing.REJECTED:
-                stay = "stays" if count == 1 else "stay"
-                return f"{self._first_problem}; {routines} from before {stay} in force; {self._remedy}"
+                stay = f"{routines} from before {'stays' if count == 1 else 'stay'}" if count else "no routine is"
+                return f"{self._first_problem}; {stay} in force; {self._remedy}"
+            case Standing.ABSENT if self.aside:
+                return self._gone
             case Standing.ABSENT:
-                before = "; those of before are not in force, for their file was removed" if self.aside else ""
                 next_step = "write one there and it is in force at once"
-                return f"there is no {self.path}, so no routine is in force{before}; {next_step}"
+                return f"there is no {self.path}, so no routine is in force; {next_step}"
             case Standing.IN_FORCE:
                 return "; ".join(filter(None, (f"{routines} in force from {self.path}{self._changes()}", self.unkept)))
 
@@ -134,7 +151,7 @@ class Routines:
         seen = self._source.read()
         before = self._remembered()
         if isinstance(seen, Absent):
-            aside = before is not None and bool(before.routines)
+            aside = tuple(routine.name for routine in before.routines) if before else ()
             return self._settle(self._absent(seen, aside), None)
         blank = Loaded(before or NO_ROUTINES, Standing.ABSENT, self._source.path, seen.watch)
         loaded = self._judged(seen, blank)
@@ -157,12 +174,12 @@ class Routines:
     def _judged(self, seen: Found | Absent | Unusable, current: Loaded) -> Loaded:
         if isinstance(seen, Absent):
             if not current.file.routines:
-                return self._absent(seen, aside=False)
+                return self._absent(seen, current.aside)
             return self._rejected((_GONE,), seen.watch, current)
         if isinstance(seen, Unusable):
             return self._rejected((seen.problem,), seen.watch, current)
-        if not seen.content.strip() and current.file.routines:
-            return self._rejected((_EMPTY,), seen.watch, current)
+        if not seen.content.strip() and (current.file.routines or current.aside):
+            return self._rejected((EMPTY,), seen.watch, current)
         judgement = self._parse(seen.content)
         if judgement.file is None:
             return self._rejected(judgement.errors, seen.watch, current)
@@ -179,10 +196,12 @@ class Routines:
     def _rejected(self, problems: tuple[Problem, ...], watch: tuple[str, ...], current: Loaded) -> Loaded:
         still = current.standing is Standing.REJECTED and current.problems == problems
         since = current.since if still else self._clock.now()
-        return Loaded(current.file, Standing.REJECTED, self._source.path, watch, problems, since)
+        path, aside, copy = self._source.path, current.aside, current.copy
+        return Loaded(current.file, Standing.REJECTED, path, watch, problems, since, aside=aside, copy=copy)
 
-    def _absent(self, seen: Absent, aside: bool) -> Loaded:
-        return Loaded(NO_ROUTINES, Standing.ABSENT, self._source.path, seen.watch, aside=aside)
+    def _absent(self, seen: Absent, aside: tuple[str, ...]) -> Loaded:
+        path, copy = self._source.path, self._last_good.path
+        return Loaded(NO_ROUTINES, Standing.ABSENT, path, seen.watch, aside=aside, copy=copy)
 
     def _settle(self, loaded: Loaded, seen: Found | Absent | Unusable | None) -> Loaded:
         self._content = seen.content if isinstance(seen, Found) else None

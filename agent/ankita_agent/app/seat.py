@@ -10,7 +10,7 @@ backup of the same term and no log that was removed; the number of the newest fi
 a new term hides the loss from the next start, so own/behind says it until everything is written off.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ankita_agent.app.desk import Desk
@@ -24,7 +24,7 @@ from ankita_agent.app.recovery import (
     written_off,
 )
 from ankita_agent.app.timekeeping import LEAP, Timekeeper
-from ankita_agent.app.told import Lines
+from ankita_agent.app.told import Lines, Tell
 from ankita_agent.core.instants import Instant
 from ankita_agent.core.jitter import delay_of
 from ankita_agent.core.outcomes import Reason, Trigger
@@ -85,7 +85,7 @@ class Seat:
         process: ProcessId,
         token: str,
         machine: str,
-        tell: Callable[[str], None],
+        tell: Tell,
         lines: Lines,
     ) -> None:
         self._ledger = ledger
@@ -161,7 +161,7 @@ class Seat:
             return []
         self._ledger.record((), [end for _, end in ended])
         for fire, end in ended:
-            self._tell(self._lines.lost(fire))
+            self._tell(self._lines.lost(fire), warning=True)
             plan = self.plans.get(fire.routine)
             # only what is proven gone, and by a ledger that knows; and what is lost twice may be what kills its agent
             proven = end.reason is Reason.OWNER_KILLED and not self._term.behind
@@ -187,7 +187,7 @@ class Seat:
         if entries:
             self._ledger.settle_pass(self._term.number, now, (), entries, accounted)
             for entry in entries:
-                self._tell(self._lines.without_fire(entry))
+                self._tell(self._lines.without_fire(entry), warning=not entry.outcome.success)
 
     def _write_off(self, now: Instant) -> None:
         boot, booted_at = self._process.boot, self._timekeeper.booted_at()
@@ -206,4 +206,4 @@ class Seat:
             accounted = {entry.routine: now for entry in entries}
             self._ledger.settle_pass(self._term.number, now, (), entries, accounted)
             for entry in entries:
-                self._tell(self._lines.without_fire(entry))
+                self._tell(self._lines.without_fire(entry), warning=not entry.outcome.success)

@@ -20,7 +20,7 @@ from ankita_agent.app.service_words import Answer, View, Words
 from ankita_agent.core.errors import ManagerRefused, ManagerSilent, ManagerUnreachable
 from ankita_agent.core.instants import MILLISECOND, SECOND, Duration, Monotonic
 from ankita_agent.core.service import UNIT, Activity, JobEnd, UnitState, Unreachable
-from ankita_agent.core.service_view import ServiceView
+from ankita_agent.core.service_view import FilesSeen, ServiceView
 from ankita_agent.ports.clock import Clock
 from ankita_agent.ports.processes import Observed, Processes
 from ankita_agent.ports.service_manager import ServiceManager
@@ -36,10 +36,14 @@ _LOOK_EVERY: Final = Duration(50 * MILLISECOND)
 _SHOWS_ITSELF_WITHIN: Final = Duration(2 * SECOND)
 
 
-def look_at_service(manager: ServiceManager) -> ServiceView:
-    """How the service is, for status; a manager that cannot be asked is part of the answer."""
+def look_at_service(
+    manager: ServiceManager, look_at_files: Callable[[UnitState], FilesSeen], lines: str
+) -> ServiceView:
+    """How the service is, for status; a manager that cannot be asked is part of the answer. `lines` as in the view."""
     try:
-        return ServiceView(manager.name, manager.state(UNIT))
+        unit = manager.state(UNIT)
+        unread = unit.needs_reload or unit.load not in ("loaded", "masked", "not-found")
+        return ServiceView(manager.name, unit, files=look_at_files(unit) if unread else FilesSeen(), lines=lines)
     except ManagerUnreachable as fault:
         known = None if fault.reason is Unreachable.NO_SYSTEMD else manager.name
         return ServiceView(known, None, fault.fact or fault.what)
@@ -51,8 +55,10 @@ class Service:
     """The service of one user. Used for one command; `tell` takes a line for people about what goes on.
 
     `view` looks at the agents and runs of the state directory, and at the ends of the runs that it is given; `within`
-    is the run that this command is part of, if any; `pause` waits. The public methods raise ServiceNotUp where the
-    service did not do as asked in time, and what the manager raises; a job that it was given goes on then.
+    is the run that this command is part of, if any; `pause` waits. `refuse` raises WrongUse for a service that is not
+    this shell's, and `look_at_files` looks at the unit's files on disk. The public methods raise WrongUse with nothing
+    done, ServiceNotUp where the service did not do as asked in time, and what the manager raises; a job that it was
+    given goes on then.
     """
 
     def __init__(
@@ -65,6 +71,8 @@ class Service:
         tell: Callable[[str], None],
         lines: Words,
         within: int | None,
+        refuse: Callable[[str, UnitState], None],
+        look_at_files: Callable[[UnitState], FilesSeen],
     ) -> None:
         self._manager = manager
         self._processes = processes
@@ -74,16 +82,19 @@ class Service:
         self._tell = tell
         self._lines = lines
         self._within = within
+        self._refuse = refuse
+        self._look_at_files = look_at_files
         self._asked = False
 
     def start(self, patience: Duration) -> Answer:
         """Start it, and wait until it is ready. No harm in one that is up."""
-        with self._saying_what_is_so():
+        with self._saying_what_is_so("start"):
             unit = self._manager.state(UNIT)
+            self._refuse("start", unit)
             if unit.activity.up:
                 return Answer(self._lines.up(unit, self._view(()), already=True))
-            words.refuse(unit, "start")
-            self._read_again(unit)
+            unit = self._read_again(unit)
+            words.refuse(unit, "start", self._look_at_files)
             if unit.sub == "auto-restart":
                 self._tell(words.comes_back(unit))
             elif unit.activity is Activity.DEACTIVATING:
@@ -93,8 +104,9 @@ class Service:
 
     def stop(self, patience: Duration, *, now: bool) -> Answer:
         """Stop it, and see off what it still runs: its agent stops that after a while, or with `now` at once."""
-        with self._saying_what_is_so():
+        with self._saying_what_is_so("stop"):
             unit, before = self._manager.state(UNIT), self._view(())
+            self._refuse("stop", unit)
             if unit.activity in (Activity.INACTIVE, Activity.FAILED):
                 return words.was_down(unit, before)
             end = self._deadline(patience)
@@ -106,10 +118,11 @@ class Service:
 
     def restart(self, patience: Duration, *, now: bool) -> Answer:
         """Stop it as `stop` does, and start it again; one that does not run is started."""
-        with self._saying_what_is_so():
+        with self._saying_what_is_so("restart"):
             unit, before = self._manager.state(UNIT), self._view(())
-            words.refuse(unit, "restart")
-            self._read_again(unit)
+            self._refuse("restart", unit)
+            unit = self._read_again(unit)
+            words.refuse(unit, "restart", self._look_at_files)
             end = self._deadline(patience)
             enclosing = self._hand_over("restart", unit, before, now=now)
             if enclosing:
@@ -121,19 +134,23 @@ class Service:
     # -- inside
 
     @contextmanager
-    def _saying_what_is_so(self) -> Iterator[None]:
+    def _saying_what_is_so(self, verb: str) -> Iterator[None]:
         """A manager that cannot be asked is no reason to know nothing: the agents show themselves."""
         try:
             yield
         except (ManagerUnreachable, ManagerSilent) as fault:
-            done = fault.now if self._asked else "Nothing was done."
-            fault.now = f"{done} {self._lines.so_now(self._view(()))}"
+            done, view = fault.now if self._asked else "Nothing was done.", self._view(())
+            fault.now = f"{done} {self._lines.so_now(view)}"
+            if isinstance(fault, ManagerUnreachable):
+                fault.do = words.without_manager(verb, fault, view)
             raise
 
-    def _read_again(self, unit: UnitState) -> None:
-        """What is started is what the unit file says by now."""
-        if unit.needs_reload:
-            self._manager.reload()
+    def _read_again(self, unit: UnitState) -> UnitState:
+        """What is started is what the unit's files say by now, and so they are judged."""
+        if not unit.needs_reload:
+            return unit
+        self._manager.reload()
+        return self._manager.state(UNIT)
 
     def _hand_over(self, verb: Literal["stop", "restart"], unit: UnitState, before: View, *, now: bool) -> str:
         """Give the manager the job; why there can be no waiting for it, empty when there can."""
@@ -178,9 +195,9 @@ class Service:
         """What is so after a job to bring it up."""
         unit = self._manager.state(UNIT)
         if not unit.activity.up:
-            raise words.not_up(unit, end, patience)
+            raise words.not_up(unit, end, patience, self._lines.lines)
         shown = self._deadline(_SHOWS_ITSELF_WITHIN)
-        while (view := self._view(())).card(unit.main_pid) is None and self._left(shown):
+        while not (view := self._view(())).settled(unit.main_pid) and self._left(shown):
             self._pause(_LOOK_EVERY)
         return Answer(self._lines.up(unit, view))
 
@@ -191,7 +208,7 @@ class Service:
             self._manager.stop(UNIT, self._left(end))  # joins the stop that goes on
             unit = self._manager.state(UNIT)
         if unit.activity in (Activity.INACTIVE, Activity.FAILED):
-            return words.down(unit, self._view(()))
+            return words.down(unit, self._view(()), self._lines.lines)
         if unit.main_pid not in (before.main_pid, None):
             return words.started_again(unit)
         raise words.not_down(unit, patience)

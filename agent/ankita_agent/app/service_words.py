@@ -7,12 +7,13 @@ from typing import Final
 from ankita_agent.app.claim import Card, Role
 from ankita_agent.app.inspection import Seen
 from ankita_agent.core.durations import approximate
-from ankita_agent.core.errors import ServiceNotUp
+from ankita_agent.core.errors import ManagerUnreachable, ServiceNotUp
 from ankita_agent.core.health import describe
 from ankita_agent.core.instants import Duration, Instant
 from ankita_agent.core.rows import HistoryRow, OpenFire
-from ankita_agent.core.service import Activity, JobEnd, UnitState
+from ankita_agent.core.service import Activity, JobEnd, UnitState, Unreachable
 from ankita_agent.core.service_ends import LINES, explain_end
+from ankita_agent.core.service_view import REWRITE, FilesSeen, mend_files, unusable
 
 LOOK: Final = "see: ankita-agent status"
 
@@ -41,6 +42,15 @@ class View:
         owner = () if self.seen.owner is None else (self.seen.owner.claim.card,)
         cards = (*owner, *(other.card for other in self.seen.others))
         return next((card for card in cards if card.process.pid == pid), None)
+
+    @property
+    def degraded(self) -> tuple[str, ...]:
+        """Why the owner is degraded, as far as it has said so."""
+        return () if self.seen.report is None else self.seen.report.degraded
+
+    def settled(self, pid: int | None) -> bool:
+        """Whether the agent of that pid has shown who it is and, as the owner, how it is."""
+        return self.card(pid) is not None and (not self.owned_by(pid) or self.seen.report is not None)
 
     def owned_by(self, pid: int | None) -> bool:
         """Whether the process of that pid is the owner."""
@@ -86,20 +96,22 @@ def patience_with(runs: tuple[OpenFire, ...], verb: str) -> str:
     return f"{after} the agent stops {them}; at once: ankita-agent {verb} --now"
 
 
-def refuse(unit: UnitState, verb: str) -> None:
+def refuse(unit: UnitState, verb: str, look_at_files: Callable[[UnitState], FilesSeen]) -> None:
     """Raise ServiceNotUp for a unit that cannot be started."""
     fact, do = "", ""
+    now = f"nothing was changed; it runs on, pid {unit.main_pid}" if unit.activity.up else "nothing was changed"
     if unit.masked:
         fact = "it is masked: somebody has forbidden it to start"
         do = f"allow it again: systemctl --user unmask ankita-agent    then: ankita-agent {verb}"
+    elif unit.load == "not-found" and unit.activity.up:
+        fact, do = "its unit file is gone", REWRITE
     elif unit.load == "not-found":
         fact = "it is not installed"
         do = "install it: ankita-agent install    or without a service, in this terminal: ankita-agent run"
     elif unit.load != "loaded":
-        fact = f"its manager cannot use its unit file ({unit.load})"
-        do = "write it anew: ankita-agent install    and what is wrong with it: systemctl --user status ankita-agent"
+        fact, do = unusable(unit, look_at_files(unit)), mend_files(unit, verb)
     if fact:
-        raise ServiceNotUp(f"cannot {verb} the service", fact=fact, now="nothing was changed", do=do)
+        raise ServiceNotUp(f"cannot {verb} the service", fact=fact, now=now, do=do)
 
 
 def comes_back(unit: UnitState) -> str:
@@ -107,16 +119,16 @@ def comes_back(unit: UnitState) -> str:
     return f"it ended, and its manager was about to start it again ({explain_end(unit, JobEnd.FAILED).fact})"
 
 
-def not_up(unit: UnitState, end: JobEnd, patience: Duration) -> ServiceNotUp:
-    """The fault of a service that was to come up."""
+def not_up(unit: UnitState, end: JobEnd, patience: Duration, lines: str) -> ServiceNotUp:
+    """The fault of a service that was to come up; `lines` is the command that shows what it said."""
     if end is JobEnd.PENDING and unit.activity in (Activity.ACTIVATING, Activity.DEACTIVATING):
         return ServiceNotUp(
             f"the service was not up within {approximate(patience)}",
             fact=f"it is still {unit.activity} ({unit.sub})",
             now="its manager goes on with it",
-            do=f"{LOOK}    and what it says: {LINES}",
+            do=f"{LOOK}    and what it says: {lines}",
         )
-    told = explain_end(unit, end)
+    told = explain_end(unit, end, lines)
     return ServiceNotUp("the service did not come up", fact=told.fact, now=told.now, do=told.do)
 
 
@@ -142,9 +154,10 @@ def unknown_end(run: OpenFire) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """Lines with instants, which `local` writes as people read them here."""
+    """Lines with instants, which `local` writes as people read them here; `lines` shows what the service said."""
 
     local: Callable[[Instant], str]
+    lines: str = LINES
 
     def up(self, unit: UnitState, view: View, *, already: bool = False) -> str:
         """It is up: as what, who it is, what comes next."""
@@ -155,7 +168,7 @@ class Words:
                 f"the service {was}, pid {pid}; its state is not the one of this shell, or it has not said yet "
                 "who it is; look closer: ankita-agent doctor"
             )
-        owner = view.seen.owner
+        owner, told = view.seen.owner, "".join(f"\ndegraded: {reason}" for reason in view.degraded)
         who = f"pid {pid}, version {card.version}"
         if owner is None or not view.owned_by(pid):
             other = "" if owner is None else f": pid {owner.claim.card.process.pid} owns, and not as this service"
@@ -163,7 +176,7 @@ class Words:
         coming = "nothing is due"
         if view.coming is not None:
             coming = f"next: {view.coming[0]} at {self.local(view.coming[1])}"
-        return f"the service {was} as owner of term {owner.claim.term}, {who}; {coming}"
+        return f"the service {was} as owner of term {owner.claim.term}, {who}; {coming}{told}"
 
     def goes_on(self, run: OpenFire, *, now: bool) -> str:
         """A run that is there while its agent is asked to stop."""
@@ -192,17 +205,34 @@ def was_down(unit: UnitState, view: View) -> Answer:
     return _beside(text, view)
 
 
-def down(unit: UnitState, view: View) -> Answer:
+def down(unit: UnitState, view: View, lines: str) -> Answer:
     """It is down; whether it went well, who goes on in its place, and what starts it again."""
     text = "the service is stopped"
     if unit.activity is Activity.FAILED:
         why = explain_end(unit, JobEnd.FAILED).fact
         if unit.result == "timeout":
             why = "it did not end in time, and was killed"
-        text += f", and not in good order ({why}); what it said: {LINES}"
+        text += f", and not in good order ({why}); what it said: {lines}"
     if unit.enabled:
         text += "\nit starts again at the next login or boot, unless: systemctl --user disable ankita-agent"
     return _beside(text, view)
+
+
+def without_manager(verb: str, fault: ManagerUnreachable, view: View) -> str:
+    """What to do where the manager cannot be asked: how to end an agent that it did not start, or to have one."""
+    owner, no_manager = view.seen.owner, fault.reason is Unreachable.NO_SYSTEMD
+    by_hand = owner is not None and (no_manager or owner.claim.card.manager is None)
+    if owner is None or not by_hand:
+        return "" if no_manager and verb == "stop" else fault.do
+    if verb == "start":
+        return ""
+    ending = _ending(owner.claim.card.process.pid)
+    again = "" if verb == "stop" else "    then start it again as it was started before"
+    return f"{ending}{again}"
+
+
+def _ending(pid: int) -> str:
+    return f"end it with Ctrl-C in its terminal, or: kill -INT {pid}"
 
 
 def started_again(unit: UnitState) -> Answer:
@@ -219,7 +249,6 @@ def _beside(text: str, view: View) -> Answer:
         return Answer(text)
     pid = owner.claim.card.process.pid
     return Answer(
-        f"{text}\nthe routines go on: pid {pid} owns them, and it is not the service; "
-        f"end it with Ctrl-C in its terminal, or: kill -INT {pid}",
+        f"{text}\nthe routines go on: pid {pid} owns them, and it is not the service; {_ending(pid)}",
         1,
     )

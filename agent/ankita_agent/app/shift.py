@@ -278,7 +278,7 @@ class Shift:
         else:
             self._reporter.mend("starts")
         for entry in served.entries:
-            self._tell(self._reporter.lines.without_fire(entry))
+            self._tell(self._reporter.lines.without_fire(entry), warning=not entry.outcome.success)
         for start, routine, slot in served.starts:
             self._book.started(start, routine, slot)
         for end, routine in served.ends:
@@ -338,7 +338,7 @@ class Shift:
     def _show_routines(self, loaded: Loaded) -> None:
         if loaded.told != self._told:
             self._told = loaded.told
-            self._tell(loaded.told)
+            self._tell(loaded.told, warning=bool(loaded.error))
         self._reporter.configured(loaded.path, loaded.error)
         if loaded.error:
             self._reporter.degrade("routines.yaml", loaded.error, told=True)

@@ -5,12 +5,21 @@ People hear of runs, not of fires, and read times in their own zone: `local` giv
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 from ankita_agent.app.claim import ClaimCard
 from ankita_agent.core.durations import approximate
 from ankita_agent.core.instants import SECOND, Duration, Instant
 from ankita_agent.core.outcomes import Outcome
 from ankita_agent.core.rows import End, Entry, OpenFire, Start
+
+
+class Tell(Protocol):
+    """Takes a line for people; `warning` when something did not go well: a journal can be asked for those alone."""
+
+    def __call__(self, line: str, /, *, warning: bool = False) -> None:
+        """Take the line; never wait, and never fail."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +44,8 @@ class Lines:
                 why = f" with exit status {end.exit_code}"
             case Outcome.FAILED if end.signal is not None:
                 why = f", killed by signal {end.signal}"
+            case Outcome.TIMED_OUT:
+                why = ""
             case _:
                 why = f" ({end.reason.replace('_', ' ')})" if end.reason else ""
         how = f"{end.outcome.replace('_', ' ')}{why}{spent}{detail}"

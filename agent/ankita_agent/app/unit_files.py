@@ -34,6 +34,7 @@ class UnitFiles:
         self._files = files
         self._judge = judge
         self._resolve = resolve
+        self._made_here: list[str] = []  # directories, to be taken back by `undo`
 
     def read(self, path: str) -> str | None:
         """The text at a path; None when nothing is there. Raises CannotWriteState for what must not be used."""
@@ -77,20 +78,21 @@ class UnitFiles:
         return kept
 
     def undo(self, changes: Iterable[FileChange], kept: Mapping[str, str]) -> None:
-        """Put back what was there before the changes, as far as it can be."""
+        """Put back what was there before the changes, as far as it can be; directories made for them go again."""
         for change in changes:
             if change.change is Change.UNCHANGED:
                 continue
             try:
                 if change.before is None:
                     self.remove(change.path)
-                    self.remove_if_empty(posixpath.dirname(change.path))
                 else:
                     self._put(change.path, change.before)
                 if change.path in kept:
                     self.remove(kept[change.path])
             except (OSError, CannotWriteState):  # a second time: what is there now is told by the first failure
                 continue
+        while self._made_here:
+            self.remove_if_empty(self._made_here.pop())
 
     def create(self, path: str, content: str) -> bool:
         """Make a file where nothing bears its name; False where something does. Raises CannotWriteState."""
@@ -131,14 +133,14 @@ class UnitFiles:
             self._files.close(opened)
 
     def remove_if_empty(self, directory: str) -> bool:
-        """Remove a directory that is empty; whether it was."""
-        real = self._resolve(directory)
+        """Remove a directory that is empty and no link, whose target is somebody's; whether it was."""
+        above, name = posixpath.split(directory)
         try:
-            parent = self._files.open_directory(posixpath.dirname(real))
+            parent = self._files.open_directory(self._resolve(above))
         except OSError:
             return False
         try:
-            return self._files.remove_directory(parent, posixpath.basename(real))
+            return self._files.remove_directory(parent, name)
         except OSError:
             return False
         finally:
@@ -205,6 +207,7 @@ class UnitFiles:
             above = self._open(posixpath.dirname(path))
         try:
             self._files.make_directory(above, posixpath.basename(path))
+            self._made_here.append(path)
             return self._files.open_directory_at(above, posixpath.basename(path))
         finally:
             self._files.close(above)

@@ -1,15 +1,17 @@
-"""`ankita-agent check`: what a start would say of a routines.yaml."""
+"""`ankita-agent check`: what an agent would say of a routines.yaml."""
 
 import json
 import os
 import shlex
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 import click
 
 from ankita_agent.app.places import FILE
+from ankita_agent.app.routines import EMPTY
 from ankita_agent.core.errors import OurFault
 from ankita_agent.core.problems import Problem, Severity
 from ankita_agent.core.routine_file import Judgement
@@ -36,7 +38,7 @@ class _Checked(NamedTuple):
 
     @property
     def exit_code(self) -> int:
-        """78 if a start would refuse it, 1 when it only needs a look."""
+        """78 if it would not come into force, 1 when it only needs a look."""
         if any(each.severity is Severity.ERROR for each in self.problems):
             return REFUSED
         return WARNED if self.problems else FINE
@@ -54,8 +56,11 @@ def check_command(
     def check(context: click.Context, file: str | None, as_json: bool) -> None:
         """Say what is wrong with FILE, or with the file that the agent reads; - is standard input.
 
-        Ends with 78 if a start would refuse the file, with 1 when there are only warnings or there is no
-        file.
+        With mistakes it does not come into force: the routines from before stay so, and where there are none an
+        agent does not start. Only FILE is read: to see one routine: ankita-agent status ROUTINE
+
+        \b
+        Exit status: 0 no problems, 1 only warnings or no file, 78 mistakes.
 
         \b
         Example:
@@ -94,7 +99,7 @@ def _given(file: str, parse: Callable[[bytes], Judgement]) -> _Checked:
     try:
         content = sys.stdin.buffer.read(_MOST_READ) if file == "-" else _bytes_of(file)
     except FileNotFoundError:
-        return _missing(file, "look at the name: ls")
+        return _missing(file, "name a file; without a name it is the one that the agent reads: ankita-agent check")
     except OSError as error:
         problem = Problem(0, 0, f"cannot be read: {error.strerror}", "name a file that you can read")
         return _Checked(file, (problem,), None, None)
@@ -113,7 +118,8 @@ def _missing(name: str, fix: str) -> _Checked:
 def _judged(name: str, content: bytes, parse: Callable[[bytes], Judgement]) -> _Checked:
     judgement = parse(content)
     count = None if judgement.file is None else len(judgement.file.routines)
-    return _Checked(name, judgement.problems, content, count)
+    empty = () if content.strip() else (replace(EMPTY, severity=Severity.WARNING),)
+    return _Checked(name, (*empty, *judgement.problems), content, count)
 
 
 def _as_json(checked: _Checked) -> list[dict[str, str | int]]:

@@ -7,7 +7,7 @@ from typing import Final
 import click
 
 from ankita_agent import __version__
-from ankita_agent.app.account import AccountTold
+from ankita_agent.app.account import AccountTold, Untold
 from ankita_agent.app.doctor import Mended, mend_all
 from ankita_agent.app.examination import Examination
 from ankita_agent.cli.output import json_option, local_time, print_json, printable, say
@@ -15,6 +15,10 @@ from ankita_agent.core.findings import Finding, Severity
 from ankita_agent.core.instants import Instant, format_instant
 from ankita_agent.wiring.doctor import examine_user, find_patient, mending
 
+_WHY_UNTOLD: Final = {
+    Untold.UNREADABLE: "this version or machine cannot read its schedule or time zone",
+    Untold.OTHER_RULES: "its time zone has other rules here than those by which the agent reckoned them",
+}
 _COLOURS: Final = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: "cyan"}
 
 
@@ -60,7 +64,7 @@ def _print(mended: Sequence[Mended], examination: Examination) -> None:
             _line("mended", "green", each.finding.what)
         elif each.fault is not None:
             _line("not mended", "red", each.finding.what)
-            say(f"    {each.fault}")
+            say("    " + str(each.fault).replace("\n  ", "\n    "))
     for severity in Severity:
         for finding in examination.findings:
             if finding.severity is severity:
@@ -68,7 +72,8 @@ def _print(mended: Sequence[Mended], examination: Examination) -> None:
     _print_account(examination.account)
     matters = sum(finding.matters for finding in examination.findings)
     by_itself = sum(finding.matters and finding.mend is not None for finding in examination.findings)
-    fix = f"; ankita-agent doctor --fix mends {by_itself} of them" if by_itself and not mended else ""
+    those = f"{by_itself} of them" if by_itself < matters else "it" if matters == 1 else "them"
+    fix = f"; ankita-agent doctor --fix mends {those}" if by_itself and not mended else ""
     click.echo(f"{matters} to mend{fix}" if matters else "nothing to mend")
 
 
@@ -76,9 +81,11 @@ def _print_finding(finding: Finding) -> None:
     _line(finding.severity.value, _COLOURS[finding.severity], finding.what)
     if finding.fact:
         say(f"    {finding.fact}")
-    do = ": ".join(filter(None, (finding.do, finding.command if finding.command not in finding.do else "")))
-    if do:
-        say(f"    {do}")
+    on_its_own = finding.command and f"`{finding.command}`" not in finding.do
+    if finding.do:
+        say(f"    {finding.do}{':' if on_its_own else ''}")
+    if on_its_own:
+        say(f"        {finding.command}")
 
 
 def _line(word: str, colour: str, text: str) -> None:
@@ -86,16 +93,20 @@ def _line(word: str, colour: str, text: str) -> None:
 
 
 def _print_account(account: AccountTold | None) -> None:
-    if account is None or account.since is None:
+    if account is None:
+        return
+    for name, reason in account.untold.items():
+        say(f"account: nothing can be told of the slots of {name}: {_WHY_UNTOLD[reason]}")
+    if account.since is None or account.until is None:
+        if not account.untold:
+            say("account: nothing can be told: the ledger has no routine in force with slots that a clock tells")
         return
     count = len(account.reckonings)
     routines = f"{count} routine" + ("" if count == 1 else "s")
-    right = not account.doubled and all(each.wrong is None for each in account.reckonings.values())
-    told = "none doubled, none left out" if right else "not all of them once"
+    told = "none doubled, none left out" if account.right else "not all of them once"
     slots = f"{account.slots} slot" + ("" if account.slots == 1 else "s")
-    say(f"account: {slots} of {routines} since {local_time(account.since)}: {told}")
-    for name in account.untold:
-        say(f"    {name} is not counted: this version or machine cannot read its schedule or time zone")
+    since = local_time(account.since) + ("" if account.one_beginning else " or later")
+    say(f"account: {slots} of {routines} since {since} until {local_time(account.until)}: {told}")
 
 
 def _document(mended: Sequence[Mended], examination: Examination) -> dict[str, object]:

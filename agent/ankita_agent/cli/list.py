@@ -4,7 +4,7 @@ import os
 
 import click
 
-from ankita_agent.app.inspection import look
+from ankita_agent.app.inspection import NOBODY, Seen, look
 from ankita_agent.app.queries import Document, list_document
 from ankita_agent.cli.names import document_of
 from ankita_agent.cli.output import json_option, near_time, print_json, print_table, say, time_left
@@ -30,7 +30,8 @@ def command(routine: str | None, as_json: bool) -> int:
     with looking(user.places) as outlook:
         if outlook.problem:
             raise outlook.problem
-        now, owned = outlook.clock.now(), _owned(outlook)
+        now, seen = outlook.clock.now(), _seen(outlook)
+        owned = seen.owner is not None
         document = list_document(outlook.ledger.summaries() if outlook.ledger else [], now, owned=owned)
     if routine is not None:
         document = [document_of(routine, document)]
@@ -39,6 +40,8 @@ def command(routine: str | None, as_json: bool) -> int:
         return 0
     if not owned:
         say(_without_owner(user, bool(document)), err=True)
+    elif seen.report is not None and seen.report.config.error:
+        say(seen.report.config.error, err=True)
     elif not document:
         say(f"no routine is in force; write some: {user.places.routines}", err=True)
     if document:
@@ -57,10 +60,10 @@ def command(routine: str | None, as_json: bool) -> int:
     return 0
 
 
-def _owned(outlook: Outlook) -> bool:
+def _seen(outlook: Outlook) -> Seen:
     if outlook.state is None:
-        return False
-    return look(outlook.files, outlook.state, look_at_processes(), outlook.clock.awake()).owner is not None
+        return NOBODY
+    return look(outlook.files, outlook.state, look_at_processes(), outlook.clock.awake())
 
 
 def _outcome(routine: Document) -> str:

@@ -8,6 +8,7 @@ import click
 
 from ankita_agent.cli.names import no_such_routine
 from ankita_agent.cli.output import CannotPrint, local_time, printable, say
+from ankita_agent.core.errors import WrongUse
 from ankita_agent.core.health import describe
 from ankita_agent.core.rows import HistoryRow
 from ankita_agent.ports.ledger import LedgerReader
@@ -16,14 +17,15 @@ from ankita_agent.wiring.user import ThisUser, find_this_user
 
 _LOOK_EVERY = 0.2  # seconds between two looks at an output that is followed
 _NOTHING_TO_SHOW = 1
+_MOST_NAMED = 8
 
 
 @click.command("logs")
-@click.argument("routine")
+@click.argument("routine", required=False)
 @click.option("--run", "fire", type=int, metavar="N", help="The run with this number instead of the newest.")
 @click.option("--lines", "-n", type=click.IntRange(1), default=200, show_default=True, help="The last lines only.")
 @click.option("--follow", "-f", is_flag=True, help="Go on until the run has ended.")
-def command(routine: str, fire: int | None, lines: int, follow: bool) -> int:
+def command(routine: str | None, fire: int | None, lines: int, follow: bool) -> int:
     """The output of a routine's newest run, byte for byte; what it is goes to stderr.
 
     \b
@@ -37,6 +39,8 @@ def command(routine: str, fire: int | None, lines: int, follow: bool) -> int:
     with looking(user.places) as outlook:
         if outlook.problem:
             raise outlook.problem
+        if routine is None:
+            raise _unnamed([] if outlook.ledger is None else list(outlook.ledger.accounts()))
         if outlook.ledger is None:
             raise no_such_routine(routine, [])
         row = _row(outlook.ledger, routine, fire)
@@ -46,6 +50,16 @@ def command(routine: str, fire: int | None, lines: int, follow: bool) -> int:
         if row.log is None:
             return 0
         return _print(outlook, user, row, lines, follow=follow)
+
+
+def _unnamed(known: list[str]) -> WrongUse:
+    """Whose output is wanted was not said."""
+    more = " …" if len(known) > _MOST_NAMED else ""
+    return WrongUse(
+        "logs shows the output of one routine, and none was named",
+        fact=f"there are {len(known)}: {', '.join(known[:_MOST_NAMED])}{more}" if known else "no routine has run yet",
+        do=f"for example: ankita-agent logs {known[0]}" if known else "see what there is: ankita-agent list",
+    )
 
 
 def _heading(row: HistoryRow) -> str:

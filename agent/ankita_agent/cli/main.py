@@ -14,6 +14,7 @@ from ankita_agent.cli.output import (
     CannotPrint,
     end_quietly,
     flush_or_forget,
+    hold_output_faults,
     occupy_standard_descriptors,
     say_if_possible,
     tell_output_from_input,
@@ -38,6 +39,12 @@ COMMANDS = {
 }
 """Each is found in the module cli/<name>.py and imported only when used: a command must start fast."""
 
+_HEEDS_SUDO = ("install", "uninstall", "doctor")
+"""What these say of sudo(8) is their own."""
+
+_FINISH_FIRST = ("install", "uninstall", "start", "stop", "restart", "doctor", "trigger")
+"""These change things, and are done before a fault of the output is told."""
+
 _ANSWERS = {
     "timers": "the list of what comes next is: ankita-agent list",
     "ps": "what runs now is in: ankita-agent status",
@@ -52,7 +59,6 @@ _ANSWERS = {
     "pause": "write `enabled: false` for the routine in routines.yaml",
     "resume": "write `enabled: true` for the routine in routines.yaml",
     "edit": "edit the file that `ankita-agent status` names, and look at it with: ankita-agent check",
-    "help": "see: ankita-agent --help",
     "version": "see: ankita-agent --version",
 }
 """What fingers type, and what was meant."""
@@ -80,7 +86,7 @@ class Commands(click.Group):
         """Find the command, or say what was probably meant."""
         name = args[0]
         if name not in COMMANDS and not name.startswith("-"):
-            near = get_close_matches(name, COMMANDS, n=1)
+            near = [each for each in COMMANDS if each.startswith(name)] or get_close_matches(name, COMMANDS, n=1)
             hint = _ANSWERS.get(name) or (
                 f"did you mean: ankita-agent {near[0]}" if near else "see: ankita-agent --help"
             )
@@ -95,13 +101,17 @@ class Commands(click.Group):
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="ankita-agent")
-def ankita_agent() -> None:
+@click.pass_context
+def ankita_agent(context: click.Context) -> None:
     """Run your routines on time, each slot at most once, and account for every one.
 
     \b
     Example:
       ankita-agent check && ankita-agent run
     """
+    user = os.environ.get("SUDO_USER", "")
+    if os.getuid() == 0 and user not in ("", "root") and context.invoked_subcommand not in _HEEDS_SUDO:
+        say_if_possible(f"by sudo, this is about the agent of root; for that of {user}: without sudo")
 
 
 def main() -> None:
@@ -116,6 +126,14 @@ def main() -> None:
 
 def run_command(arguments: list[str]) -> int:
     """Run one command and return its exit status; every fault has been told on stderr then."""
+    if arguments[:1] == ["help"]:
+        arguments = [*arguments[1:], "--help"]
+    unwritten = hold_output_faults() if arguments[:1] and arguments[0] in _FINISH_FIRST else []
+    code = _run(arguments)
+    return _unwritten_by_then(unwritten, arguments[0], code) if unwritten else code
+
+
+def _run(arguments: list[str]) -> int:
     try:
         result = ankita_agent.main(arguments, prog_name="ankita-agent", standalone_mode=False)
         if sys.stdout is not None:
@@ -154,6 +172,15 @@ def _unwritten(error: CannotPrint) -> int:
     say_if_possible(f"ankita-agent: cannot write the output: {error.strerror or error}")
     end_quietly()
     return 1
+
+
+def _unwritten_by_then(faults: list[OSError], command: str, code: int) -> int:
+    """What was to be done has been done, or its own fault was told with `code`; some of the output is lost."""
+    fault = faults[0]
+    done = "" if code else f"\n  {command} has done all that it was to do; how it is now: ankita-agent status"
+    say_if_possible(f"ankita-agent: cannot write the output: {fault.strerror or fault}{done}")
+    end_quietly()
+    return code or (128 + signal.SIGPIPE if isinstance(fault, BrokenPipeError) else 1)
 
 
 def _unread(error: OSError) -> int:

@@ -1,6 +1,7 @@
 """`ankita-agent next`."""
 
 import os
+import re
 from datetime import datetime
 
 import click
@@ -51,13 +52,23 @@ def command(routine: str | None, start: str | None, count: int, as_json: bool) -
     if as_json:
         print_json(document)
     elif document:
-        rows = [[slot["local"], slot["slot"], slot["routine"], slot["note"]] for slot in document]
+        shown = _with_seconds_alike([slot["local"] for slot in document])
+        rows = [
+            [local, slot["slot"], slot["routine"], slot["note"]] for local, slot in zip(shown, document, strict=True)
+        ]
         print_table(["LOCAL", "SLOT", "ROUTINE", "NOTE"], rows)
     elif plans:
         say(_why_none(plans, after), err=True)
     else:
         say(f"there is no routine {where}; write some: {user.places.routines}", err=True)
     return 0
+
+
+def _with_seconds_alike(times: list[str]) -> list[str]:
+    """Local times, `2026-10-25 02:30 CEST`: where one has seconds, all have."""
+    if any(time.count(":") > 1 for time in times):
+        return [re.sub(r"^(\S+ \d+:\d+) ", r"\1:00 ", time) for time in times]
+    return times
 
 
 def _why_none(plans: list[tuple[str, Timetable, bool]], after: Instant) -> str:

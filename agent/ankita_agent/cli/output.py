@@ -20,6 +20,9 @@ from ankita_agent.core.instants import DAY, SECOND, Instant, in_seconds, parse_i
 _LINES_KEPT = 1000
 """Lines for people that wait for a terminal or a pipe to take them."""
 
+_ERROR, _WARNING = "<3>", "<4>"
+"""What a line begins with for a journal to give it that rank: sd-daemon(3)."""
+
 _UNUSUAL = re.compile(r"[^\n\x20-\x7e]")
 
 _COLOURS = {
@@ -107,16 +110,24 @@ class CannotPrint(OSError):
 
 
 class _Output(io.FileIO):
-    """Raises CannotPrint, so that a fault of output is not taken for one of input; a closed pipe stays what it is."""
+    """Raises CannotPrint, so that a fault of output is not taken for one of input; a closed pipe stays what it is.
+
+    With `held` what cannot be written is left out instead, and the faults are collected there.
+    """
+
+    held: list[OSError] | None = None
 
     def write(self, data: Any, /) -> int:
         """Write what can be written."""
         try:
             return super().write(data)
-        except BrokenPipeError:
-            raise
         except OSError as error:
-            raise CannotPrint(error.errno, error.strerror) from None
+            pipe = isinstance(error, BrokenPipeError)
+            fault = error if pipe else CannotPrint(error.errno, error.strerror)
+            if self.held is None:
+                raise fault from None
+            self.held.append(fault)
+            return memoryview(data).nbytes
 
 
 def tell_output_from_input() -> None:
@@ -131,6 +142,19 @@ def tell_output_from_input() -> None:
             setattr(sys, name, new)
 
 
+def hold_output_faults() -> list[OSError]:
+    """From now on a fault of stdout or stderr ends nothing: it is put into the list, and its text is lost.
+
+    For what changes things: a reader that went away is no reason to leave it half done.
+    """
+    held: list[OSError] = []
+    for stream in (sys.stdout, sys.stderr):
+        raw = getattr(getattr(stream, "buffer", None), "raw", None)
+        if isinstance(raw, _Output):
+            raw.held = held
+    return held
+
+
 def occupy_standard_descriptors() -> None:
     """Give descriptors 0 to 2 that were closed to /dev/null, lest a file of ours becomes somebody's stderr."""
     while True:
@@ -141,24 +165,44 @@ def occupy_standard_descriptors() -> None:
         os.set_inheritable(descriptor, True)
 
 
+def takes_ranks() -> bool:
+    """Whether stderr leads to a journal, which stamps lines itself and reads their rank: sd-daemon(3), systemd.exec(5).
+
+    JOURNAL_STREAM alone does not tell: it is inherited by who writes elsewhere.
+    """
+    try:
+        status = os.fstat(sys.stderr.fileno())
+    except (AttributeError, OSError, ValueError):  # closed, from the start or by now
+        return False
+    return os.environ.get("JOURNAL_STREAM") == f"{status.st_dev}:{status.st_ino}"
+
+
+def _ranked(text: str, rank: str) -> str:
+    return "\n".join(f"{rank}{line}" for line in text.split("\n"))
+
+
 class Teller:
-    """Tells one line at a time on stderr, `stamped` with the time unless whoever reads it stamps it already.
+    """Tells one line at a time on stderr, stamped with the time; `ranked`, with the rank of a warning instead.
 
     Never waits: a terminal stopped by Ctrl-S or a pipe that nobody reads must not hold the agent up. What cannot be
     written now is kept, the newest lines of it, and follows as soon as it can. A terminal that went away is no
     reason to fail: the lines are lost, the ledger has the facts.
     """
 
-    def __init__(self, *, stamped: bool) -> None:
+    def __init__(self, *, ranked: bool) -> None:
         on_terminal = sys.stderr is not None and sys.stderr.isatty()
-        self._form = "" if not stamped else "%H:%M:%S " if on_terminal else "%Y-%m-%d %H:%M:%S "
+        self._form = "" if ranked else "%H:%M:%S " if on_terminal else "%Y-%m-%d %H:%M:%S "
+        self._ranked = ranked
         self._waiting: deque[bytes] = deque(maxlen=_LINES_KEPT)
 
-    def __call__(self, line: str) -> None:
+    def __call__(self, line: str, /, *, warning: bool = False) -> None:
         """Tell a line."""
+        text = printable(line, newlines=True)
+        if warning and self._ranked:
+            text = _ranked(text, _WARNING)
         # time.time(), not strftime's own clock: that one ticks late and would show a second before the slot's
         stamp = time.strftime(self._form, time.localtime(time.time()))
-        self._waiting.append(f"{stamp}{printable(line, newlines=True)}\n".encode(errors="backslashreplace"))
+        self._waiting.append(f"{stamp}{text}\n".encode(errors="backslashreplace"))
         try:
             # past the buffer: what a closed pipe did not take would fail once more when the interpreter ends
             while self._waiting and _takes_more(sys.stderr.fileno()):
@@ -185,9 +229,9 @@ def printable(text: str, *, newlines: bool = False) -> str:
 
 
 def say_if_possible(text: str) -> None:
-    """Tell a fault on stderr, which may be the very thing that is at fault."""
+    """Tell a fault on stderr, which may be the very thing that is at fault; to a journal it is an error."""
     try:
-        say(text, err=True)
+        say(_ranked(text, _ERROR) if takes_ranks() else text, err=True)
     except OSError:
         pass
 

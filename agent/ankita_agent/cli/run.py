@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from ankita_agent.cli.output import Teller, local_time
+from ankita_agent.cli.output import Teller, local_time, takes_ranks
 from ankita_agent.core.errors import WrongUse
 from ankita_agent.wiring.agent import AgentOptions, run_agent
 from ankita_agent.wiring.user import find_this_user
@@ -50,7 +50,7 @@ def command(standby: bool, inherit_env: bool, takeover: bool, routine: str | Non
         inherit_environment=inherit_env,
         in_terminal=_has_terminal(),
         umask=os.umask(0o077),
-        tell=Teller(stamped="JOURNAL_STREAM" not in os.environ),
+        tell=Teller(ranked=takes_ranks()),
         local=local_time,
     )
     return run_agent(find_this_user(dict(os.environ)), options)

@@ -14,6 +14,7 @@ from ankita_agent.core.durations import parse_duration
 from ankita_agent.core.environment import FIRE_VARIABLE
 from ankita_agent.core.errors import AnkitaError, WrongUse
 from ankita_agent.core.instants import Duration, Instant
+from ankita_agent.core.service_ends import lines_for
 from ankita_agent.ports.ledger import LedgerReader
 from ankita_agent.ports.processes import Observed, Processes
 from ankita_agent.wiring.outlook import look_at_processes, looking
@@ -53,7 +54,7 @@ def act(verb: str, do: Callable[[Service], Answer]) -> int:
         user,
         lambda fires: _view(user, processes, fires),
         lambda line: say(line, err=True),
-        Words(local_time),
+        Words(local_time, lines_for(os.getuid())),
         _enclosing_fire(),
     )
     try:

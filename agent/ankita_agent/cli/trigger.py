@@ -12,15 +12,23 @@ from ankita_agent.app.requests import Request, Requests
 from ankita_agent.cli.names import no_such_routine
 from ankita_agent.cli.output import printable, say
 from ankita_agent.core.durations import format_duration, parse_duration
-from ankita_agent.core.errors import CannotWriteState, NotRunning, SomeoneElseOwns, WrongUse
-from ankita_agent.core.health import describe
+from ankita_agent.core.errors import (
+    BadConfiguration,
+    CannotWriteState,
+    NoSuchRoutine,
+    NotRunning,
+    SomeoneElseOwns,
+    WrongUse,
+)
+from ankita_agent.core.health import RUN_OUTCOMES, describe
 from ankita_agent.core.instants import SECOND, Duration, Monotonic
 from ankita_agent.core.outcomes import Outcome, Trigger
 from ankita_agent.core.rows import HistoryRow, ProcessId
 from ankita_agent.ports.ledger import LedgerReader
 from ankita_agent.ports.processes import Observed, Processes
 from ankita_agent.wiring.outlook import Outlook, look_at_processes, looking
-from ankita_agent.wiring.user import find_this_user
+from ankita_agent.wiring.routines import read_routines
+from ankita_agent.wiring.user import ThisUser, find_this_user
 
 _LOOK_EVERY = 0.02  # seconds between two looks at the ledger
 _TAKEN_UP_WITHIN = Duration(10 * SECOND)
@@ -49,7 +57,7 @@ def command(routine: str, wait: bool, timeout: str | None) -> int:
     user = find_this_user(dict(os.environ))
     with looking(user.places) as outlook:
         processes = look_at_processes()
-        request, agent = _ask(outlook, processes, routine)
+        request, agent = _ask(outlook, user, processes, routine)
 
         def lives() -> bool:
             return processes.observe(agent) is not Observed.GONE
@@ -72,16 +80,18 @@ def _patience(timeout: str | None) -> Duration | None:
         raise WrongUse(f"--timeout: {error}", now="nothing was started", do="write for example --timeout 30s") from None
 
 
-def _ask(outlook: Outlook, processes: Processes, routine: str) -> tuple[Request, ProcessId]:
+def _ask(outlook: Outlook, user: ThisUser, processes: Processes, routine: str) -> tuple[Request, ProcessId]:
     """Leave the request; it, and the agent to whom it is addressed."""
     owner = None
     if outlook.state is not None:
         owner = look(outlook.files, outlook.state, processes, outlook.clock.awake()).owner
     if owner is None or outlook.state is None:
+        unknown = _unknown(outlook, user, routine)
         raise NotRunning(
-            f"cannot run {routine!r}: no agent runs",
+            f"cannot run {routine!r}: no agent runs" + (f", and {unknown.what} either" if unknown else ""),
             now="nothing was started: the owner alone starts runs",
-            do="start it: ankita-agent start    or in this terminal: ankita-agent run",
+            do=(f"{unknown.do}    " if unknown else "")
+            + "start it: ankita-agent start    or in this terminal: ankita-agent run",
         )
     if outlook.problem:
         raise outlook.problem
@@ -99,6 +109,18 @@ def _ask(outlook: Outlook, processes: Processes, routine: str) -> tuple[Request,
             do="look at the directory `requests` beside the ledger; its place is in: ankita-agent status",
         ) from None
     return request, owner.claim.card.process
+
+
+def _unknown(outlook: Outlook, user: ThisUser, routine: str) -> NoSuchRoutine | None:
+    """What an agent would say of the name; None where it would know it, or nobody can tell."""
+    known = set(outlook.ledger.accounts()) if outlook.ledger else set()
+    try:
+        known |= {name for name, _, _ in read_routines(user)}
+    except BadConfiguration:
+        return None
+    if routine in known or not known:
+        return None
+    return no_such_routine(routine, sorted(known), where=f"in {user.places.routines}")
 
 
 def _taken_up(
@@ -220,7 +242,9 @@ def _say(row: HistoryRow, *, waited: bool) -> int:
     if row.outcome is None:
         say(f"{row.routine}: run {row.fire} started; follow it: ankita-agent logs {row.routine} --follow")
         return 0
-    say(f"{row.routine}: run {row.fire} {describe(row)}" + (f": {printable(row.detail)}" if row.detail else ""))
+    detail = f": {printable(row.detail)}" if row.detail else ""
+    more = f"; see: ankita-agent logs {row.routine}" if row.outcome in RUN_OUTCOMES else ""
+    say(f"{row.routine}: run {row.fire} {describe(row)}{detail}{more}")
     match row.outcome:
         case Outcome.SUCCEEDED:
             return 0

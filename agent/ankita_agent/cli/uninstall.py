@@ -2,18 +2,22 @@
 
 import os
 import shlex
+from contextlib import ExitStack
 
 import click
 
 from ankita_agent.app.inspection import look
 from ankita_agent.app.installation import refuse_sudo
-from ankita_agent.app.purge import purge, refuse_living
+from ankita_agent.app.purge import purge, refuse_living, refuse_strange
 from ankita_agent.app.queries import next_slot_of
-from ankita_agent.app.removal import Installed
+from ankita_agent.app.removal import Installed, Removal, refuse_removing, refuse_within
+from ankita_agent.cli.interruption import say_halfway
 from ankita_agent.cli.output import near_time, printable, say
-from ankita_agent.core.errors import AnkitaError
+from ankita_agent.core.environment import FIRE_VARIABLE
+from ankita_agent.core.errors import AnkitaError, SomeoneElseOwns
 from ankita_agent.core.instants import format_instant
 from ankita_agent.core.rows import RoutineSummary
+from ankita_agent.wiring.elsewhere import find_bearings
 from ankita_agent.wiring.managers import login_manager
 from ankita_agent.wiring.outlook import Outlook, look_at_processes, looking
 from ankita_agent.wiring.service import make_removal
@@ -22,7 +26,8 @@ from ankita_agent.wiring.user import ThisUser, find_this_user
 
 @click.command("uninstall")
 @click.option("--purge", "and_state", is_flag=True, help="Remove the state too: history and the output of runs.")
-def command(and_state: bool) -> int:
+@click.option("--now", is_flag=True, help="Do not wait for what runs: stop it at once.")
+def command(and_state: bool, now: bool) -> int:
     """Stop the service and take it away; routines.yaml stays, and so does all that you wrote yourself.
 
     Runs get the time to end that a stop gives them. It says which routines stop, and when each would have run
@@ -30,8 +35,9 @@ def command(and_state: bool) -> int:
 
     \b
     Exit status: 0 done, or nothing to do, 1 the service manager could not be asked
-    or the service did not stop, 73 a file cannot be removed, 75 with --purge, an
-    agent lives.
+    or the service did not stop, 2 it serves other directories than this shell's, or
+    this is one of its runs, 73 a file cannot be removed, or with --purge the state
+    is none of an agent's, 75 with --purge, an agent lives or a run goes on.
 
     \b
     Example:
@@ -39,30 +45,66 @@ def command(and_state: bool) -> int:
     """
     refuse_sudo(os.getuid(), os.environ.get("SUDO_UID", ""), "uninstall")
     user = find_this_user(dict(os.environ))
+    try:
+        return _uninstall(user, and_state=and_state, now=now)
+    except KeyboardInterrupt:
+        return say_halfway(user, "ankita-agent uninstall" + (" --purge" if and_state else ""))
+
+
+def _uninstall(user: ThisUser, *, and_state: bool, now: bool) -> int:
     removal = make_removal(user, say)
     installed = removal.look()
-    with looking(user.places) as outlook:
-        if and_state:
-            _refuse_other_agents(outlook, installed)
-        if not installed.nothing:
-            _say_what_stops(outlook, installed)
-    if installed.nothing:
-        say("nothing to do: there is no service of ankita-agent here")
-    else:
-        if installed.running:
-            removal.stop()
-        removal.carry_out(installed)
-    if and_state:
-        _purge(user)
+    if installed.state is not None:
+        bearings = find_bearings(user, installed.state)
+        refuse_removing(bearings.elsewhere, bearings.set_here)
+    _look_before(user, installed, and_state=and_state, now=now)
+    _carry_out(user, removal, installed, and_state=and_state, now=now)
     _say_what_stays(user, installed, and_state=and_state)
     return _say_what_remains(installed)
 
 
-def _refuse_other_agents(outlook: Outlook, installed: Installed) -> None:
-    """With --purge: no agent may live, but for the service, which is going to be stopped."""
-    if outlook.state is None or (installed.running and _other_owner(outlook, installed) is None):
+def _look_before(user: ThisUser, installed: Installed, *, and_state: bool, now: bool) -> None:
+    """Refuse what must not be done, and say what stops.
+
+    Without --purge the state is looked at for what there is to say, and no fault of it keeps the service from going.
+    """
+    with ExitStack() as opened:
+        outlook = None
+        try:
+            outlook = opened.enter_context(looking(user.places))
+            other = _other_owner(outlook, installed)
+        except (AnkitaError, OSError) as fault:
+            if and_state:
+                raise
+            what = f"{fault.what}: {fault.fact}" if isinstance(fault, AnkitaError) else str(fault)
+            say(f"note        it cannot be said which routines stop: {what}")
+            outlook, other = None, None
+        if installed.running and other is None:
+            refuse_within(os.environ.get(FIRE_VARIABLE, ""))
+        if outlook is not None and and_state:
+            _refuse_to_purge(outlook, installed, user)
+        if outlook is not None and installed.running:
+            _say_what_stops(outlook, other, now=now)
+
+
+def _carry_out(user: ThisUser, removal: Removal, installed: Installed, *, and_state: bool, now: bool) -> None:
+    if installed.nothing:
+        say("nothing to do: there is no service of ankita-agent here")
+    else:
+        if installed.running:
+            removal.stop(now=now)
+        removal.carry_out(installed)
+    if and_state:
+        _purge(user, installed)
+
+
+def _refuse_to_purge(outlook: Outlook, installed: Installed, user: ThisUser) -> None:
+    """The state has to be an agent's, and no agent may live, but for the service, which is going to be stopped."""
+    if outlook.state is None:
         return
-    refuse_living(outlook.files, outlook.state, look_at_processes(), outlook.clock.awake())
+    refuse_strange(outlook.files, outlook.state, user.places.state)
+    service = installed.state.main_pid if installed.state is not None and installed.running else None
+    refuse_living(outlook.files, outlook.state, look_at_processes(), outlook.clock.awake(), stopped=service)
 
 
 def _other_owner(outlook: Outlook, installed: Installed) -> int | None:
@@ -74,10 +116,8 @@ def _other_owner(outlook: Outlook, installed: Installed) -> int | None:
     return None if installed.state is not None and pid == installed.state.main_pid else pid
 
 
-def _say_what_stops(outlook: Outlook, installed: Installed) -> None:
-    if not installed.running:
-        return
-    other = _other_owner(outlook, installed)
+def _say_what_stops(outlook: Outlook, other: int | None, *, now: bool) -> None:
+    """`other` is the pid of an owner that is not the service."""
     if other is not None:
         say(f"            no routine stops: the agent with pid {other} owns, and goes on")
         return
@@ -89,8 +129,11 @@ def _say_what_stops(outlook: Outlook, installed: Installed) -> None:
     for summary in summaries:
         _say_routine(outlook, summary)
     running = [summary.account.in_force.routine for summary in summaries if summary.running is not None]
-    if running:
-        say(f"waiting     for {', '.join(map(printable, running))} to end, 45 s at most")
+    if running and now:
+        say(f"stopping    {', '.join(map(printable, running))}, which runs now")
+    elif running:
+        them = ", ".join(map(printable, running))
+        say(f"waiting     for {them} to end, 45 s at most; at once: ankita-agent stop --now")
 
 
 def _say_routine(outlook: Outlook, summary: RoutineSummary) -> None:
@@ -102,13 +145,18 @@ def _say_routine(outlook: Outlook, summary: RoutineSummary) -> None:
     say(f"stops       {printable(summary.account.in_force.routine)}{when}")
 
 
-def _purge(user: ThisUser) -> None:
-    with looking(user.places) as outlook:
-        state, files = outlook.state, outlook.files
-        if state is None:
-            return
-        refuse_living(files, state, look_at_processes(), outlook.clock.awake())
-    purge(files, user.places.state, say)  # the ledger is closed by now
+def _purge(user: ThisUser, installed: Installed) -> None:
+    try:
+        with looking(user.places) as outlook:
+            state, files = outlook.state, outlook.files
+            if state is None:
+                return
+            refuse_living(files, state, look_at_processes(), outlook.clock.awake())
+        purge(files, user.places.state, say)  # the ledger is closed by now
+    except SomeoneElseOwns as fault:  # one that came up meanwhile
+        if not installed.nothing:
+            fault.now = f"the service is removed; {fault.now}"
+        raise
 
 
 def _say_what_stays(user: ThisUser, installed: Installed, *, and_state: bool) -> None:

@@ -4,6 +4,8 @@ The exit codes are the contract of docs/design.md ("Command line"); the class na
 fault, its text may change between versions.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import ClassVar
 
 from ankita_agent.core.service import Unreachable
@@ -119,3 +121,15 @@ class LedgerTooNew(AnkitaError):
     """The ledger was written by a newer version; this one refuses to touch it."""
 
     exit_code = 73
+
+
+@contextmanager
+def saying(now: str, do: str) -> Iterator[None]:
+    """A block of steps whose faults tell what is so `now`, and what to `do` where they know nothing better."""
+    try:
+        yield
+    except AnkitaError as fault:
+        fault.now = now
+        if isinstance(fault, ManagerRefused) or not fault.do:
+            fault.do = do
+        raise

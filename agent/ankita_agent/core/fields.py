@@ -19,7 +19,7 @@ from functools import lru_cache
 from itertools import pairwise, product
 from typing import TYPE_CHECKING, Final
 
-from ankita_agent.core.instants import DAY, MINUTE, SECOND, Duration
+from ankita_agent.core.instants import DAY, HOUR, MINUTE, SECOND, Duration
 from ankita_agent.core.zones import EARLIEST, LATEST, Reading
 
 if TYPE_CHECKING:
@@ -155,6 +155,20 @@ class CronFields:
         whole_days = self._days_between(first_day, last_day) * self.times_a_day
         return whole_days + self._in_day(last_day, last_minute) - self._in_day(first_day, first_minute)
 
+    def matches(self, start: Reading, end: Reading) -> Iterator[Reading]:
+        """The matches from `start`, inclusive, to `end`, exclusive, in order: far faster than as many searches."""
+        for day in self._days(start // DAY, -(-end // DAY)):
+            for hour in self.hour.values:
+                begin = day * DAY + hour * HOUR
+                if begin + HOUR <= start:
+                    continue
+                for minute in self.minute.values:
+                    reading = begin + minute * MINUTE
+                    if reading >= end:
+                        return
+                    if reading >= start:
+                        yield Reading(reading)
+
     def shortest_gap(self) -> Duration:
         """The shortest time between two matches; when that is over a year, a year."""
         times = [hour * 60 + minute for hour in self.hour.values for minute in self.minute.values]
@@ -178,16 +192,23 @@ class CronFields:
         return self.days.mask(length, (monday_based + 1) % 7)
 
     def _days_between(self, start: int, end: int) -> int:
-        """Matching days from `start`, inclusive, to `end`, exclusive, as days since 1970-01-01."""
-        at, found = start, 0
+        """How many days match from `start`, inclusive, to `end`, exclusive, as days since 1970-01-01."""
+        return sum(mask.bit_count() for _, _, mask in self._months(start, end))
+
+    def _days(self, start: int, end: int) -> Iterator[int]:
+        """Which days match from `start`, inclusive, to `end`, exclusive, as days since 1970-01-01."""
+        for first, days, mask in self._months(start, end):
+            if mask:
+                yield from (first + day for day in range(days) if mask >> day & 1)
+
+    def _months(self, start: int, end: int) -> Iterator[tuple[int, int, int]]:
+        """What of each month lies from `start` to `end`: its first day, how many, and a mask of those that match."""
+        at = start
         while at < end:
             day = date.fromordinal(at + _EPOCH_DAY)
-            month_starts = at - (day.day - 1)
-            month_ends = month_starts + monthrange(day.year, day.month)[1]
-            mask = self._mask(day.year, day.month) >> (at - month_starts)
-            found += (mask & ((1 << (min(month_ends, end) - at)) - 1)).bit_count()
-            at = month_ends
-        return found
+            days = min(monthrange(day.year, day.month)[1] - (day.day - 1), end - at)
+            yield at, days, self._mask(day.year, day.month) >> (day.day - 1) & ((1 << days) - 1)
+            at += days
 
     def _in_day(self, day: int, before: int) -> int:
         """Matches on that day before minute `before` of it."""

@@ -17,7 +17,9 @@ class FindingId(StrEnum):
     NOT_ASKED = "not_asked"  # a question that nobody answered
     # the service
     NOT_INSTALLED = "not_installed"
+    UNIT_GONE = "unit_gone"  # it was removed while systemd goes by it
     UNIT_UNUSABLE = "unit_unusable"  # systemd cannot read it
+    DROP_IN_UNUSABLE = "drop_in_unusable"  # systemd cannot use the unit with what is put on top of it
     UNIT_OUTDATED = "unit_outdated"
     UNIT_EDITED = "unit_edited"
     UNIT_OF_OTHERS = "unit_of_others"
@@ -47,10 +49,12 @@ class FindingId(StrEnum):
     ROUTINES_REFUSED = "routines_refused"
     ROUTINES_WARNED = "routines_warned"
     ROUTINES_ABSENT = "routines_absent"
+    ROUTINES_GONE = "routines_gone"  # those of before do not fire without their file
     STATE_UNUSABLE = "state_unusable"
     LEDGER_UNREADABLE = "ledger_unreadable"
     SLOT_DOUBLED = "slot_doubled"
     SLOT_LEFT_OUT = "slot_left_out"
+    ROW_WITHOUT_SLOT = "row_without_slot"  # a row tells of a slot, or of more, than the schedule has
     # the machine
     DISK_NEARLY_FULL = "disk_nearly_full"
     INODES_NEARLY_USED_UP = "inodes_nearly_used_up"
@@ -69,9 +73,11 @@ class Severity(StrEnum):
 
 
 class Mend(StrEnum):
-    """What `doctor --fix` may do by itself, in this order: nothing here ends a run or overrules what a person chose."""
+    """What `doctor --fix` may do by itself, in this order: nothing here ends a run or overrules what a person chose.
 
-    LINGER = "linger"
+    So lingering is not among them: whether a service goes on without a login is for its user to say.
+    """
+
     INSTALL = "install"
     RELOAD = "reload"
     ENABLE = "enable"
@@ -83,8 +89,8 @@ class Finding:
     """One thing that is the matter.
 
     `what` is so, with the value; `fact` is what was observed; `do` says in words what helps, and `command` is what to
-    type, as it stands; one of them may be empty. `mend` is what `--fix` does about it, None when that is left to a
-    person.
+    type, as it stands and with nothing around it; one of them may be empty. A command within `do` is in backticks.
+    `mend` is what `--fix` does about it, None when that is left to a person.
     """
 
     id: FindingId

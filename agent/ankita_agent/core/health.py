@@ -2,6 +2,8 @@
 
 `stalled` is the loud one: the last three slots that came due all ended without success, whatever the reasons.
 Three skips behind a dead lock are as bad as three failures; a row of skips is never shown as success.
+A run that was stopped, by a shutdown or by a person, is no success and no failure of its routine: the run before it
+counts, so that a restart makes nothing red and hides nothing that was.
 tests/unit/test_health.py holds it.
 """
 
@@ -17,6 +19,9 @@ _NOBODY_THERE = frozenset({Reason.OFF, Reason.NOT_RUNNING, Reason.CLOCK})
 """Slots that passed while there was no agent did not come due for it."""
 
 _RAN_BADLY = frozenset({Outcome.FAILED, Outcome.TIMED_OUT, Outcome.LOST})
+
+RUN_OUTCOMES = frozenset({*_RAN_BADLY, Outcome.STOPPED})
+"""How a run ends that did not succeed: its output may say why."""
 
 
 def health_of(
@@ -38,10 +43,23 @@ def health_of(
     run = summary.last_run
     if run is None or run.outcome is None:
         return Health.NEW, "it has not run yet"
+    if run.outcome is Outcome.STOPPED:
+        return _before_the_stop(summary, run)
     if run.outcome in _RAN_BADLY:
         return Health.FAILING, f"the last run {describe(run)}"
     if summary.last_success is None and not run.outcome.success:
         return Health.FAILING, f"it has never succeeded; the last run {describe(run)}"
+    return Health.OK, ""
+
+
+def _before_the_stop(summary: RoutineSummary, stopped: HistoryRow) -> tuple[Health, str]:
+    """How it is doing by its newest run that ended by itself, as far as the latest slots reach back."""
+    bad = next((row for row in summary.recent if row.outcome in _RAN_BADLY or row.outcome is Outcome.SUCCEEDED), None)
+    success = summary.last_success_slot
+    if bad is not None and bad.outcome in _RAN_BADLY and (success is None or success < bad.slot):
+        return Health.FAILING, f"the last run that was not stopped {describe(bad)}"
+    if success is None:
+        return Health.NEW, f"it has not succeeded yet; the last run {describe(stopped)}"
     return Health.OK, ""
 
 
@@ -52,8 +70,8 @@ def describe(row: HistoryRow) -> str:
         return f"failed (exit status {row.exit_code})"
     if row.signal is not None and row.outcome is Outcome.FAILED:
         return f"failed (killed by signal {row.signal})"
-    if row.outcome is Outcome.SUCCEEDED or row.reason is None:
-        return row.outcome.value
+    if row.outcome in (Outcome.SUCCEEDED, Outcome.TIMED_OUT) or row.reason is None:
+        return row.outcome.replace("_", " ")
     if row.reason is Reason.OVERLAP and row.blocked_by is not None:
         return f"skipped (overlap with run {row.blocked_by})"
     return f"{row.outcome.replace('_', ' ')} ({row.reason.replace('_', ' ')})"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from difflib import unified_diff
 from enum import StrEnum
 
-from ankita_agent.core.service import UnitState
+from ankita_agent.core.service import Activity, UnitState
 from ankita_agent.core.unit_file import read_unit_file
 
 
@@ -41,7 +41,8 @@ class Start(StrEnum):
 class Plan:
     """All that installing would change. `starter` are the sample of routines.yaml and its schema.
 
-    `lingers` is whether the user lingers before it, None when nobody can tell; `linger` whether to switch it on.
+    `lingers` is whether the user lingers before it, None when nobody can tell; `linger` whether to switch it on, and
+    `linger_told` whether to say that it is off, because nobody said what is wanted of it.
     """
 
     units: tuple[FileChange, ...]
@@ -49,6 +50,7 @@ class Plan:
     enable: bool
     lingers: bool | None
     linger: bool
+    linger_told: bool
     start: Start
 
     @property
@@ -81,13 +83,26 @@ def judge_file(path: str, before: str | None, after: str | None) -> FileChange:
 
 
 def plan_install(
-    units: Sequence[FileChange], starter: Sequence[FileChange], state: UnitState, *, lingers: bool | None, linger: bool
+    units: Sequence[FileChange],
+    starter: Sequence[FileChange],
+    state: UnitState,
+    *,
+    begins: bool,
+    lingers: bool | None,
+    linger: bool | None,
 ) -> Plan:
-    """The plan. `lingers` is whether the user lingers now, None when nobody can tell; `linger` whether to."""
+    """The plan. `begins` is whether the service starts with its manager as it is now, after a reboot as well.
+
+    `lingers` is whether the user lingers now, None when nobody can tell; `linger` whether to. `linger` None switches
+    it on with the first install alone: later, that it is off may be what somebody chose.
+    """
     stale = any(each.change is not Change.UNCHANGED for each in units) or state.needs_reload
     running = Start.RESTART if stale else Start.NOTHING
     start = running if state.activity.up else Start.START
-    return Plan(tuple(units), tuple(starter), not state.enabled, lingers, linger and lingers is False, start)
+    off, is_new = lingers is False, state.load == "not-found"
+    switch = off and (is_new if linger is None else linger)
+    told = off and not switch and linger is None
+    return Plan(tuple(units), tuple(starter), not begins, lingers, switch, told, start)
 
 
 def difference(change: FileChange) -> str:
@@ -96,3 +111,22 @@ def difference(change: FileChange) -> str:
     old, new = (change.path if text is not None else "/dev/null" for text in (change.before, change.after))
     lines = unified_diff(before.splitlines(keepends=True), after.splitlines(keepends=True), old, new)
     return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+
+
+def describe_halfway(state: UnitState | None, *, written: bool) -> str:
+    """What is so after a command that was interrupted; `state` is None where the manager does not tell."""
+    unit = "the unit file is there" if written else "there is no unit file"
+    if state is None:
+        return f"{unit}; what the service does is not known, for its manager does not tell"
+    enabled = "enabled" if state.enabled else "not enabled"
+    return f"{unit}, {enabled}, and the service {_doing(state.activity)}"
+
+
+def _doing(activity: Activity) -> str:
+    match activity:
+        case Activity.ACTIVATING:
+            return "is starting"
+        case Activity.DEACTIVATING:
+            return "is stopping"
+        case _:
+            return "runs" if activity.up else "does not run"

@@ -6,12 +6,21 @@ from collections.abc import Mapping as MappingABC
 from collections.abc import Sequence as SequenceABC
 from typing import Final
 
+from ankita_agent.core.durations import format_duration
+from ankita_agent.core.instants import SECOND, Duration
 from ankita_agent.core.problems import Problem, Severity
 from ankita_agent.core.run_readings import SHELL_WORDS, as_shell_text
 from ankita_agent.core.tree import Kind, Mapping, Node, Scalar, Sequence
 from ankita_agent.core.wording import as_value, quote, shown, write
 from ankita_agent.core.yaml_lines import LONGEST_LINE, write_line
 
+STOPS_WITHIN: Final = Duration(45 * SECOND)
+"""TimeoutStopSec= of the unit that installing writes; tests/unit/test_lints.py compares."""
+
+KILL_AFTER: Final = Duration(10 * SECOND)
+"""`kill_after` of a routine that says nothing of it."""
+
+_ROOM: Final = Duration(5 * SECOND)  # for what is written down after the last run has ended
 _ONE_SPACE_COMMENT: Final = re.compile(r" #")
 _VARIABLE: Final = re.compile(r"\$\{?(?:HOME|PATH|USER|PWD|XDG_\w+)\b")
 _CRONTAB_PERCENT: Final = re.compile(r"\\%(?![/^.\[(\\])")  # but for sed, where \% begins a pattern
@@ -33,6 +42,24 @@ def in_values(written: MappingABC[str, Node], lines: SequenceABC[str], shell: st
         found.extend(_open_quotes(run, found))
     if isinstance(env, Mapping):
         found.extend(_unexpanded(env))
+
+
+def in_agent(written: MappingABC[str, Node], drain: Duration, found: list[Problem]) -> None:
+    """Add the warning about a `drain` after which the service would be killed before it has ended its runs."""
+    node = written.get("stop_drain")
+    if node is None or drain + KILL_AFTER < STOPS_WITHIN:
+        return
+    takes = Duration(drain + KILL_AFTER)
+    problem = (
+        f"a stop may take {format_duration(takes)}, with kill_after {format_duration(KILL_AFTER)}, and the service is "
+        f"killed after {format_duration(STOPS_WITHIN)}"
+    )
+    longest, needed = format_duration(Duration(STOPS_WITHIN - KILL_AFTER - _ROOM)), (takes + _ROOM) // SECOND
+    fix = (
+        f"{write(f'stop_drain: {longest}')} or less; or, for a service: systemctl --user edit ankita-agent, and below "
+        f"[Service] write TimeoutStopSec={needed}"
+    )
+    found.append(_warning(node.line, node.column, problem, fix))
 
 
 def open_quote(text: str) -> int | None:

@@ -5,7 +5,7 @@ from enum import StrEnum
 
 
 class Severity(StrEnum):
-    """Whether a start would refuse the file for it."""
+    """Whether the file does not come into force for it."""
 
     ERROR = "error"
     WARNING = "warning"

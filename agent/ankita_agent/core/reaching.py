@@ -2,7 +2,8 @@
 
 The problem: "Failed to connect to bus: No medium found" tells nobody what to do, and what helps differs: under sudo it
 is another user, over su nobody is logged in, in a container nothing ever runs a manager. The rule: the facts of the
-place go in, and only advice that is true of that place comes out, as commands that can be pasted.
+place go in, and only advice that is true of that place comes out, a line for each choice, as commands that can be
+pasted and mean the directories of this shell.
 `tests/unit/test_reaching.py` holds it. Rejected: guessing from the words of systemctl(1), which differ by version.
 """
 
@@ -35,7 +36,7 @@ class Place:
     `user` and `uid` are whom we run as; `sudo_user` is who became that by sudo(8), if so; `remote` is a shell of
     ssh(1); `container` names what contains us, and `wsl` is Windows' own; `lingers` is whether the manager is to run
     without a login; `means` are the ways to keep a program running that are installed; `program` is how a shell starts
-    ours.
+    ours, and `directories` the variables that lead it to directories of their own, with whole paths.
     """
 
     user: str
@@ -47,6 +48,13 @@ class Place:
     lingers: bool = False
     means: frozenset[Means] = frozenset()
     program: str = "ankita-agent"
+    directories: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def run(self) -> str:
+        """The command line, with the variables, that runs the agent from wherever it is started."""
+        given = [f"{name}={shlex.quote(path)}" for name, path in self.directories]
+        return " ".join((*(["env"] if given else []), *given, self.program, "run"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +83,12 @@ def silent(asked: str, patience: Duration) -> ManagerSilent:
 
 def refused(asked: str, fact: str) -> ManagerRefused:
     """The fault of a manager that said no; `fact` is what it said."""
-    return ManagerRefused(f"the service manager refused to {asked}", fact=one_line(fact), now=_NOTHING_DONE)
+    return ManagerRefused(
+        f"the service manager refused to {asked}",
+        fact=one_line(fact),
+        now=_NOTHING_DONE,
+        do="See how it is with `systemctl --user status ankita-agent`, and try again.",
+    )
 
 
 def lingering_refused(user: str, fact: str) -> ManagerRefused:
@@ -134,25 +147,29 @@ def _advice(reason: Unreachable, place: Place) -> str:
 
 
 def _without_systemd(place: Place) -> str:
-    """The ways to do without, the best of this place first."""
-    run = f"{place.program} run"
-    ways = [f"`{run}` works without one"]
-    if place.wsl:
-        ways.append("WSL has one with `systemd=true` below `[boot]` in /etc/wsl.conf, after `wsl.exe --shutdown`")
-    elif place.container is not None:
-        ways.append("let it be what the container runs")
-    if Means.OPENRC in place.means:
-        ways.append(
-            f"OpenRC keeps it running as a service with `supervisor=supervise-daemon`, `command_user={place.user}` and "
-            f"`command={place.program}`, `command_args=run`"
-        )
-    if Means.RUNIT in place.means:
-        ways.append(f"runit keeps it running as a service that does `exec chpst -u {place.user} {run}`")
+    """The ways to do without, a line for each, the one that works anywhere first."""
+    run = place.run
+    ways = [("in this terminal, until Ctrl-C", run)]
+    if Means.TMUX in place.means:
+        ways.append(("until the next boot", f"tmux new -d {shlex.quote(run)}"))
+    else:
+        ways.append(("until the next boot", f"nohup {run} >/dev/null 2>&1 &"))
     if Means.CRON in place.means:
         line = shlex.quote(f"@reboot {run} --standby".replace("%", "\\%"))
-        ways.append(f"cron starts it at boot: `(crontab -l; echo {line}) | crontab -`")
-    if Means.TMUX in place.means:
-        ways.append(f"`tmux new -d {shlex.quote(run)}` keeps it running until the next boot")
-    else:
-        ways.append(f"`nohup {run} >/dev/null 2>&1 &` keeps it running until the next boot")
-    return "; ".join(ways) + "."
+        ways.append(("at each boot, by cron", f"(crontab -l; echo {line}) | crontab -"))
+    if Means.RUNIT in place.means:
+        ways.append(("at each boot, in the run file of a service of runit", f"exec chpst -u {place.user} {run}"))
+    if Means.OPENRC in place.means:
+        program, *arguments = shlex.split(run)
+        settings = (
+            "supervisor=supervise-daemon",
+            f"command_user={place.user}",
+            f"command={shlex.quote(program)}",
+            f"command_args={shlex.quote(shlex.join(arguments))}",
+        )
+        ways.append(("at each boot, as a service of OpenRC with", "; ".join(settings)))
+    if place.wsl:
+        ways.append(("with systemd, after wsl.exe --shutdown", "systemd=true below [boot] in /etc/wsl.conf"))
+    elif place.container is not None:
+        ways.append(("in an image, as what its container runs", run))
+    return "\n  ".join(f"{when}: {how}" for when, how in ways)

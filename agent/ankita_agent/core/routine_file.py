@@ -42,7 +42,7 @@ class Judgement:
 
     @property
     def errors(self) -> tuple[Problem, ...]:
-        """The problems for which a start would refuse the file."""
+        """The problems for which the file does not come into force."""
         return tuple(each for each in self.problems if each.severity is Severity.ERROR)
 
 
@@ -139,7 +139,10 @@ class _Judging:
             self._read(_OF_AGENT if key in AGENT_KEYS else _OF_ROUTINE, {key: value})
 
     def _agent(self, node: Node | None) -> AgentSettings:
-        return AgentSettings(**self._read(_OF_AGENT, self._known(node, "agent", AGENT_KEYS)))
+        written = self._known(node, "agent", AGENT_KEYS)
+        settings = AgentSettings(**self._read(_OF_AGENT, written))
+        lints.in_agent(written, settings.stop_drain, self.problems)
+        return settings
 
     def _read_defaults(self, node: Node | None) -> None:
         written = self._known(node, "defaults", DEFAULT_KEYS)

@@ -158,7 +158,9 @@ class Account:
     Every slot up to and including `accounted_until` has its row; none above has. Slots up to
     `relived_until` may have rows from before the clock was set back, so they are accounted one by one.
     `known_since_boot` is the boot id under which the routine came into force. From `reckoned_since` on, exclusive,
-    all its rows are of its present schedule and of one course of the clock, so that they can be counted against it.
+    all its rows are of its present schedule, of one course of the clock and still there, so that they can be held
+    against it; `zone_rules` are those of its time zone by which its owner reckons (`core.zone_rules`), empty when
+    nobody knows.
     """
 
     in_force: InForce
@@ -166,6 +168,7 @@ class Account:
     relived_until: Instant | None
     known_since_boot: str
     reckoned_since: Instant
+    zone_rules: str = ""
 
 
 @dataclass(frozen=True, slots=True)

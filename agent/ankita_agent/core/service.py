@@ -58,8 +58,8 @@ class UnitState:
 
     @property
     def enabled(self) -> bool:
-        """Whether it starts with its manager."""
-        return self.file in ("enabled", "enabled-runtime")
+        """Whether something starts it with its manager, after a reboot as well: `enabled-runtime` is gone by then."""
+        return self.file == "enabled"
 
 
 class JobEnd(StrEnum):

@@ -3,13 +3,20 @@
 Source: systemd.exec(5), "Process Exit Codes", for the statuses from 200 on; docs/design.md for ours.
 """
 
+import shlex
 from dataclasses import dataclass
 from typing import Final
 
+from ankita_agent.core.journal import is_system_account, lines_command
 from ankita_agent.core.service import Activity, JobEnd, UnitState
 
 LINES: Final = "journalctl --user -u ankita-agent -n 20 --no-pager"
-"""What shows the newest that the service, and its manager about it, said."""
+"""What shows the newest that the service, and its manager about it, said; for an account of a person."""
+
+
+def lines_for(uid: int) -> str:
+    """The same for the account `uid`: what a system account wrote only root may read."""
+    return f"{'sudo ' if is_system_account(uid) else ''}{lines_command(uid, '-n 20 --no-pager')}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +27,9 @@ class Explanation:
     now: str
     do: str
 
+
+_COMMAND_NOT_RUN: Final = 126
+"""From here on a status may be about how the program was to be started, which a drop-in can change."""
 
 _MEANINGS: Final[dict[int, tuple[str, str]]] = {
     69: ("what it needs cannot be reached", ""),
@@ -37,18 +47,25 @@ _MEANINGS: Final[dict[int, tuple[str, str]]] = {
 """What an exit status means, and what mends it where that is known."""
 
 
-def explain_end(state: UnitState, end: JobEnd) -> Explanation:
-    """Why a job to bring the service up ended as it did, as far as the unit shows it."""
+def explain_end(state: UnitState, end: JobEnd, lines: str = LINES) -> Explanation:
+    """Why a job to bring the service up ended as it did, as far as the unit shows it; `lines` shows what it said."""
     status = state.exit_status
     meaning, mend = "", ""
     if state.result == "exit-code" and status is not None and not state.by_signal:
         meaning, mend = _MEANINGS.get(status, ("", ""))
         fact = f"exit status {status}" + (f", {meaning}" if meaning else "")
+        if status >= _COMMAND_NOT_RUN and state.drop_ins:
+            mend += f"{'; or ' if mend else ''}mend or remove what is beside its unit file: {beside(state)}"
     elif state.by_signal and state.result in ("signal", "core-dump"):
         fact = f"it was ended by signal {status}"
     else:
         fact = _OTHER_RESULTS.get(state.result, f"its manager says: job {end}, result {state.result or 'unknown'}")
-    return Explanation(fact, _now(state), f"{mend + '; ' if mend else ''}what it said last: {LINES}")
+    return Explanation(fact, _now(state), f"{mend + '; ' if mend else ''}what it said last: {lines}")
+
+
+def beside(state: UnitState) -> str:
+    """The drop-ins of a unit, as a shell takes them."""
+    return " ".join(map(shlex.quote, state.drop_ins))
 
 
 _OTHER_RESULTS: Final = {

@@ -18,6 +18,7 @@ clocks in ten years, over many zones). Rejected: aware datetimes (see `zones`), 
 one exists, which is slow, and wrong where a change is not a whole number of minutes.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ankita_agent.core.fields import CronFields
@@ -76,11 +77,22 @@ class WallClock:
             segment = self.zone.segment_at(at)
             stop = Instant(min(segment.end, end))
             first = Reading(max(segment.reading_at(at), self._fresh_from(segment)))
-            total += self.fields.count(first, segment.reading_at(stop))
-            if at == segment.start and self.skipped_at(at) and not self._matches(segment.first):
-                total += 1
+            total += self.fields.count(first, segment.reading_at(stop)) + self._stands_for_skipped(at, segment)
             at = stop
         return total
+
+    def slots(self, start: Instant, end: Instant) -> Iterator[Instant]:
+        """The slots from `start`, inclusive, to `end`, exclusive, in order: those that `count` counts."""
+        at = start
+        while at < end:
+            segment = self.zone.segment_at(at)
+            stop = Instant(min(segment.end, end))
+            if self._stands_for_skipped(at, segment):
+                yield at
+            first = Reading(max(segment.reading_at(at), self._fresh_from(segment)))
+            for reading in self.fields.matches(first, segment.reading_at(stop)):
+                yield segment.instant_of(reading)
+            at = stop
 
     def skipped_at(self, slot: Instant) -> tuple[Reading, Reading] | None:
         """The first and last skipped reading for which a fixed-time slot stands here, or None."""
@@ -98,6 +110,10 @@ class WallClock:
         if self.fields.fixed_time:
             return Reading(max(segment.first, segment.read_until))
         return segment.first
+
+    def _stands_for_skipped(self, at: Instant, segment: Segment) -> bool:
+        """Whether a slot stands here for skipped readings alone, with no match of its own."""
+        return at == segment.start and self.skipped_at(at) is not None and not self._matches(segment.first)
 
     def _matches(self, reading: Reading) -> bool:
         return self.fields.count(reading, Reading(reading + 1)) == 1

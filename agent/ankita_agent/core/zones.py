@@ -88,7 +88,7 @@ class Zone:
 
     def segment_at(self, instant: Instant) -> Segment:
         """The segment that holds the instant. Segments also end where a year ends, offset changed or not."""
-        year = _year_of(instant)
+        year = year_of(instant)
         segments = self._years.get(year)
         if segments is None:
             segments = self._years[year] = self._segments_of(year)
@@ -107,7 +107,7 @@ class Zone:
         return Duration((offset.days * 86_400 + offset.seconds) * SECOND)
 
     def _segments_of(self, year: int) -> tuple[Segment, ...]:
-        start, end = _new_year(year), _new_year(year + 1)
+        start, end = start_of(year), start_of(year + 1)
         # Two days early: a second pass that runs over the year's end has to be known for one.
         edge = Instant(start - 2 * DAY)
         offset = self._offset_at(edge)
@@ -192,16 +192,18 @@ def _known_names() -> tuple[dict[str, str], dict[str, str]]:
     return names, {name.rsplit("/", 1)[-1]: whole for name, whole in reversed(names.items())}
 
 
-def _new_year(year: int) -> Instant:
+def start_of(year: int) -> Instant:
+    """When a year begins in UTC."""
     return Instant((date(year, 1, 1).toordinal() - _EPOCH_DAY) * DAY)
 
 
-EARLIEST: Final = _new_year(FIRST_YEAR)
-LATEST: Final = _new_year(LAST_YEAR + 1)
+EARLIEST: Final = start_of(FIRST_YEAR)
+LATEST: Final = start_of(LAST_YEAR + 1)
 """The instants between which slots are looked for: 1800 inclusive to 9900 exclusive."""
 
 
-def _year_of(instant: Instant) -> int:
+def year_of(instant: Instant) -> int:
+    """The year in UTC; the outermost one for what lies outside of EARLIEST to LATEST."""
     within = min(max(instant, EARLIEST), LATEST - SECOND)
     return datetime.fromtimestamp(within // SECOND, UTC).year
 

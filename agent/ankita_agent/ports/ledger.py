@@ -9,6 +9,7 @@ the same call may work later), LedgerDamaged (not a sound database), LedgerTooNe
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 from ankita_agent.core.instants import Instant
@@ -30,6 +31,13 @@ from ankita_agent.core.rows import (
 
 class LedgerReader(Protocol):
     """Questions. None of them writes, locks out the owner, or creates anything."""
+
+    def one_moment(self) -> AbstractContextManager[None]:
+        """Within it every answer is of one moment, whatever the owner writes meanwhile. It may be nested.
+
+        Short: for as long as it lasts, what the owner writes piles up in the log.
+        """
+        ...
 
     def newest_term(self) -> TermRecord | None:
         """The newest ownership, or None before the first."""
@@ -106,7 +114,8 @@ class Ledger(LedgerReader, Protocol):
         One that is new, was out of force, has another schedule, time zone or jitter, or was disabled before,
         has `accounted_until` set to `now` (its slots from before are nobody's) and `known_since_boot` to
         `boot`; every other keeps both. A mark that this lowers becomes `relived_until`. Rows of routines that
-        left stay. Raises Fenced when `term` is not the newest.
+        left stay. Where the rules of a time zone are not those of before, the rows of its routines can be reckoned
+        from their marks on alone. Raises Fenced when `term` is not the newest.
         """
         ...
 
@@ -158,6 +167,7 @@ class Ledger(LedgerReader, Protocol):
         """Delete ended rows whose slots lie before `before` and below their routine's mark; return how many.
 
         The newest row and the newest success of each routine stay, whatever their age. The row of a request
-        needs no mark to go; that of a boot stays while that boot lasts, because it guards its key.
+        needs no mark to go; that of a boot stays while that boot lasts, because it guards its key. Moves
+        `reckoned_since` along.
         """
         ...

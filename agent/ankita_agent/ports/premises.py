@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Protocol
 
-from ankita_agent.core.diagnosis import UnitCopy
-from ankita_agent.core.state_diagnosis import DiskSeen, MessagesSeen
+from ankita_agent.core.machine_diagnosis import DiskSeen, MessagesSeen
+from ankita_agent.core.unit_diagnosis import UnitCopy
 
 
 class Premises(Protocol):

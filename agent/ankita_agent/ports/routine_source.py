@@ -52,6 +52,11 @@ class RoutineSource(Protocol):
 class LastGood(Protocol):
     """The copy of the file that was in force last, in the state directory."""
 
+    @property
+    def path(self) -> str:
+        """Its whole path, for messages."""
+        ...
+
     def read(self) -> bytes | None:
         """Its content, None when there is none. Raises CannotWriteState when it cannot be read."""
         ...

@@ -32,6 +32,8 @@ class WrittenFile:
 class KeptCopy:
     """ports.routine_source.LastGood in memory; while `broken`, it can be neither read nor written."""
 
+    path = "/state/last-good.yaml"
+
     def __init__(self, content: bytes | None = None) -> None:
         self.content = content
         self.broken = False

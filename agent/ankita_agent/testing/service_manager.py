@@ -291,7 +291,7 @@ class FakeServiceManager:
         elif not fragment:
             load, file = "not-found", ""
         else:
-            load = "loaded" if _does_something(held.read) else "bad-setting"
+            load = "loaded" if _runs_one_program(held.read) else "bad-setting"
             file = "enabled" if os.path.lexists(link) else "disabled" if _installs(held.read) else "static"
         drop_ins = tuple(path for path, _ in held.read if path != fragment)
         held.state = replace(held.state, load=load, file=file, fragment=fragment, drop_ins=drop_ins)
@@ -342,9 +342,14 @@ def _content(path: str) -> bytes:
         return file.read()
 
 
-def _does_something(files: tuple[tuple[str, bytes], ...]) -> bool:
-    """Whether a service has a program, without which its file is bad."""
-    return not files[0][0].endswith(".service") or any(b"ExecStart=" in content for _, content in files)
+def _runs_one_program(files: tuple[tuple[str, bytes], ...]) -> bool:
+    """Whether a service has a program, and no more than one: otherwise its file, or a drop-in of it, is bad."""
+    programs: list[bytes] = []
+    for line in b"\n".join(content for _, content in files).split(b"\n"):
+        key, _, value = line.strip().partition(b"=")
+        if key == b"ExecStart":
+            programs = [*programs, value] if value else []
+    return not files[0][0].endswith(".service") or len(programs) == 1
 
 
 def _installs(files: tuple[tuple[str, bytes], ...]) -> bool:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # imported where they are used: signals are heeded before mos
     from ankita_agent.app.routines import Routines
     from ankita_agent.app.runner import Runner
     from ankita_agent.app.seat import Opened
+    from ankita_agent.app.told import Tell
     from ankita_agent.app.world import World
 
 RUN = "run"
@@ -39,7 +40,7 @@ class AgentOptions:
     inherit_environment: bool
     in_terminal: bool
     umask: int
-    tell: Callable[[str], None]
+    tell: "Tell"
     local: Callable[[Instant], str]
 
 
@@ -136,7 +137,7 @@ def _build_routines(user: ThisUser, world: "World", files: Files, state: Descrip
     from ankita_agent.adapters.yaml_files import LARGEST
     from ankita_agent.app.routines import Routines
 
-    last_good = LastGoodFile(files, state, LARGEST)
+    last_good = LastGoodFile(files, state, user.places.state, LARGEST)
     return Routines(routine_source(user.places), last_good, routine_judge(), world.clock)
 
 

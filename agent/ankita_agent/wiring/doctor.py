@@ -7,21 +7,34 @@ from contextlib import ExitStack
 from ankita_agent import __version__
 from ankita_agent.adapters.linux_premises import LinuxPremises
 from ankita_agent.adapters.machine import user_facts
+from ankita_agent.adapters.routine_files import LastGoodFile
 from ankita_agent.adapters.state_directory import examine_state_directory
 from ankita_agent.adapters.user_manager import UserManager
+from ankita_agent.adapters.yaml_files import LARGEST
 from ankita_agent.app.doctor import Mending
-from ankita_agent.app.examination import Asked, Examination, Patient, StateSeen, examine, plan_for_the_unit
+from ankita_agent.app.examination import Examination, examine
 from ankita_agent.app.inspection import NOBODY, look
 from ankita_agent.app.installation import Installation, Wanted
+from ankita_agent.app.patient import Asked, Patient, StateSeen
 from ankita_agent.app.places import find_unit_places
+from ankita_agent.app.service_facts import plan_for_the_unit
+from ankita_agent.core.elsewhere import Elsewhere
 from ankita_agent.core.errors import AnkitaError, CannotWriteState
 from ankita_agent.core.findings import Mend
 from ankita_agent.core.install_plan import Plan
-from ankita_agent.core.service import UNIT
+from ankita_agent.core.service import UNIT, UnitState
+from ankita_agent.wiring.elsewhere import find_bearings
 from ankita_agent.wiring.managers import login_manager, service_manager
-from ankita_agent.wiring.outlook import look_at_processes, looking
+from ankita_agent.wiring.outlook import Outlook, look_at_processes, looking
 from ankita_agent.wiring.routines import routine_judge, routine_source
-from ankita_agent.wiring.service import service_program, service_variables, shipped_texts, unit_files, unit_paths
+from ankita_agent.wiring.service import (
+    find_complaints,
+    service_program,
+    service_variables,
+    shipped_texts,
+    unit_files,
+    unit_paths,
+)
 from ankita_agent.wiring.user import ThisUser, find_this_user
 
 
@@ -49,7 +62,19 @@ def examine_user(user: ThisUser, misled: AnkitaError | None = None) -> Examinati
         seen = NOBODY
         if outlook.state is not None:
             seen = look(outlook.files, outlook.state, look_at_processes(), outlook.clock.awake())
-        return examine(patient, asked, StateSeen(seen, outlook.ledger, examined, outlook.problem))
+        before, copy = _before(user, outlook)
+        return examine(patient, asked, StateSeen(seen, outlook.ledger, examined, outlook.problem, before, copy))
+
+
+def _before(user: ThisUser, outlook: Outlook) -> tuple[bytes | None, str]:
+    """The copy of the file that was in force last, as far as it can be read, and its path."""
+    if outlook.state is None:
+        return None, ""
+    kept = LastGoodFile(outlook.files, outlook.state, user.places.state, LARGEST)
+    try:
+        return kept.read(), kept.path
+    except CannotWriteState:
+        return None, kept.path
 
 
 def mending(user: ThisUser, tell: Callable[[str], None]) -> Callable[[Mend], None]:
@@ -59,7 +84,7 @@ def mending(user: ThisUser, tell: Callable[[str], None]) -> Callable[[Mend], Non
     def plan() -> Plan:
         return plan_for_the_unit(lambda variables: _plan_of(user, variables, installation))
 
-    return Mending(service_manager(user), login_manager(user), installation, plan, service_program()).do
+    return Mending(service_manager(user), installation, plan, service_program()).do
 
 
 def _patient(user: ThisUser) -> Patient:
@@ -77,15 +102,21 @@ def _asked(user: ThisUser) -> Asked:
         return _plan_of(user, variables, installation)
 
     premises, manager, lingering = LinuxPremises(), service_manager(user, quick=True), login_manager(user)
-    return Asked(premises, manager, lingering, routine_source(user.places), routine_judge(), plan)
+    source, complaints = routine_source(user.places), lambda: find_complaints(user, UNIT)
+
+    def elsewhere(unit: UnitState) -> tuple[Elsewhere, ...]:
+        return find_bearings(user, unit).elsewhere
+
+    return Asked(premises, manager, lingering, source, routine_judge(), plan, elsewhere, complaints)
 
 
 def _installation(user: ThisUser, tell: Callable[[str], None], *, quick: bool) -> Installation:
     """Installing where the service manager looks, wherever the variables of this shell lead."""
     manager, paths = service_manager(user, quick=quick), unit_paths(user, find_unit_places({}, user.home))
-    return Installation(manager, login_manager(user), unit_files(), shipped_texts(), paths, tell)
+    lingering, said = login_manager(user), lambda unit: find_complaints(user, unit)
+    return Installation(manager, lingering, unit_files(), shipped_texts(), paths, tell, complaints=said)
 
 
 def _plan_of(user: ThisUser, variables: Mapping[str, str] | None, installation: Installation) -> Plan:
     given = service_variables(user) if variables is None else dict(variables)
-    return installation.plan(Wanted(service_program(), given, __version__))
+    return installation.plan(Wanted(service_program(), given, __version__, linger=False))

@@ -58,6 +58,11 @@ def looking(places: Places) -> Iterator[Outlook]:
         files.close(state)
 
 
+def look_at_clock() -> Clock:
+    """The machine's clock."""
+    return SystemClock()
+
+
 def look_at_processes() -> Processes:
     """Processes, to observe them."""
     from ankita_agent.adapters.posix_processes import PosixProcesses

@@ -36,6 +36,7 @@ _NOW: Final = {
     Doing.WRITTEN: "nothing was recorded, so nothing was fired",
 }
 _DAMAGED: Final = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+_NO_TEXT: Final = "Could not decode to UTF-8"  # of Python's own module, about a value that says it is text
 _PASSING: Final = {
     sqlite3.SQLITE_FULL: "free some space there; the agent goes on by itself",
     sqlite3.SQLITE_READONLY: "make the file and its directory writable again; the agent goes on by itself",
@@ -53,9 +54,14 @@ _PASSING: Final = {
 
 @contextmanager
 def told(path: str, doing: Doing) -> Iterator[None]:
-    """Raise what SQLite or the disk reports within as one of our errors."""
+    """Raise what SQLite or the disk reports within as one of our errors.
+
+    A number that is too large for SQLite comes of one in the ledger that nobody can have written: we only add to them.
+    """
     try:
         yield
+    except OverflowError as error:
+        raise damaged(path, "a number in it is so large that no other can follow") from error
     except sqlite3.Error as error:
         raise fault_of(error, path, doing) from error
     except OSError as error:
@@ -67,7 +73,7 @@ def fault_of(error: sqlite3.Error, path: str, doing: Doing) -> AnkitaError:
     code = getattr(error, "sqlite_errorcode", None)  # missing when Python's own module raised it
     fact = f"{error} ({getattr(error, 'sqlite_errorname', type(error).__name__)})"
     kind = None if code is None else code & 0xFF
-    if kind in _DAMAGED:
+    if kind in _DAMAGED or (kind is None and _NO_TEXT in str(error)):
         return damaged(path, fact)
     if kind in _PASSING:
         return unavailable(path, doing, fact, _PASSING[kind])

@@ -18,7 +18,7 @@ broken constraints too); a batch as one JSON parameter (faster, and nobody reads
 """
 
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from typing import Final
@@ -27,8 +27,10 @@ from ankita_agent.adapters.sqlite_ledger.disk import files_of
 from ankita_agent.adapters.sqlite_ledger.faults import Doing, damaged, fenced, told
 from ankita_agent.adapters.sqlite_ledger.queries import named_queries
 from ankita_agent.adapters.sqlite_ledger.reader import SqliteLedgerReader
+from ankita_agent.adapters.sqlite_ledger.values import covered, cut, number, zone
 from ankita_agent.core.instants import SECOND, Duration, Instant
 from ankita_agent.core.rows import Claim, End, Entry, InForce, ProcessId, Start
+from ankita_agent.core.zone_rules import renewed
 
 SEEN_EVERY: Final = Duration(30 * SECOND)
 """How old `seen_until` may grow while passes decide nothing: an idle owner writes twice a minute."""
@@ -48,8 +50,8 @@ class SqliteLedger(SqliteLedgerReader):
     def newest_number(self) -> int:
         """The highest number that a row was ever given, be that row gone or not; 0 before the first."""
         with told(self._path, Doing.READ):
-            ((number,),) = self._do("newest_fire_number").fetchall()
-        return int(number)
+            (found,) = self._made(self._do("newest_fire_number"), number)
+        return found
 
     def begin_term(self, floor: int, token: str, process: ProcessId, now: Instant, fired: int = 0) -> int:
         """Start an ownership and return its term: one more than the newest in the ledger and than `floor`.
@@ -81,6 +83,7 @@ class SqliteLedger(SqliteLedgerReader):
             for position, each in enumerate(routines)
         ]
         with self._transaction(term):
+            self._put_zones({each.timezone for each in routines}, now)
             self._do_each("put_mark", wanted)
             self._do("forget_routines")
             self._do_each("put_routine", wanted)
@@ -114,7 +117,7 @@ class SqliteLedger(SqliteLedgerReader):
         The other rows above `to` stay, and refuse doubles. See the port for `count`.
         """
         with self._transaction(term):
-            for fire, routine, slot in self._do("clock_rows_above", to=to).fetchall():
+            for fire, routine, slot in self._made(self._do("clock_rows_above", to=to), cut):
                 left = 1 + count(routine, slot, to) if slot <= to else 0
                 if left:
                     self._do("cut", fire=fire, until=to if left > 1 else slot, count=left)
@@ -134,6 +137,7 @@ class SqliteLedger(SqliteLedgerReader):
         """Delete ended rows from before `before` that nothing depends on any more; return how many."""
         with self._transaction(term):
             pruned = self._do("prune", before=before).rowcount
+            self._do("prune_marks", before=before)
             self._do("prune_terms", before=before)
         return pruned
 
@@ -152,6 +156,16 @@ class SqliteLedger(SqliteLedgerReader):
                 if self._connection.in_transaction:  # a full disk or an I/O error has ended it already
                     self._connection.execute("ROLLBACK")
                 raise
+
+    def _put_zones(self, timezones: Iterable[str], now: Instant) -> None:
+        """Keep the rules of these zones; rows that were reckoned by other ones are reckoned no more."""
+        before = dict(self._made(self._do("rules_of_zones"), zone))
+        self._do("forget_zones")
+        for timezone in timezones:
+            rules, goes_on = renewed(timezone, before.get(timezone, ""), now)
+            self._do("put_zone", timezone=timezone, rules=rules)
+            if not goes_on:
+                self._do("reckon_anew", timezone=timezone)
 
     def _newest_term_number(self) -> int | None:
         newest = self.newest_term()
@@ -212,16 +226,16 @@ class SqliteLedger(SqliteLedgerReader):
         put behind them, else before, else in between. Of a row that reaches beyond the stretch nobody knows
         how many slots are inside, so none is taken off: better one counted twice than one lost.
         """
-        met = self._do("rows_met", **_key_values(entry), until=entry.until).fetchall()
+        met = self._made(self._do("rows_met", **_key_values(entry), until=entry.until), covered)
         if not met:
             return entry
         edge, left, gaps = entry.slot, entry.count, []
-        for slot, until, count in met:
-            if edge < slot:
-                gaps.append((edge, Instant(slot - 1)))
-            if entry.slot <= slot and until <= entry.until:
-                left -= count
-            edge = Instant(until + 1)
+        for row in met:
+            if edge < row.slot:
+                gaps.append((edge, Instant(row.slot - 1)))
+            if entry.slot <= row.slot and row.until <= entry.until:
+                left -= row.count
+            edge = Instant(row.until + 1)
         if edge <= entry.until:
             gaps.append((edge, entry.until))
         if not gaps or left <= 0:

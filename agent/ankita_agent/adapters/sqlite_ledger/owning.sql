@@ -21,6 +21,20 @@ DELETE FROM sqlite_sequence WHERE name = 'history';
 -- name: put_fire_number
 INSERT INTO sqlite_sequence (name, seq) VALUES ('history', :number);
 
+-- name: rules_of_zones
+SELECT timezone, rules FROM zones;
+
+-- name: reckon_anew
+-- Rows up to the mark were reckoned by other rules of the zone.
+UPDATE marks SET reckoned_since = max(accounted_until, coalesce(relived_until, accounted_until))
+WHERE routine IN (SELECT routine FROM routines WHERE timezone = :timezone);
+
+-- name: forget_zones
+DELETE FROM zones;
+
+-- name: put_zone
+INSERT INTO zones (timezone, rules) VALUES (:timezone, :rules);
+
 -- name: put_mark
 -- The same schedule, in force and enabled before, keeps its mark; any other begins at :now. A mark that this
 -- lowers (the clock was set back a little) leaves the slots up to the old one as relived: they may have rows.
@@ -134,6 +148,11 @@ WHERE until < :before
       SELECT success.id FROM marks JOIN history AS success ON success.id = (
           SELECT id FROM history WHERE routine = marks.routine AND outcome = 'succeeded'
           ORDER BY until DESC, id DESC LIMIT 1));
+
+-- name: prune_marks
+-- What ends at or behind both, in one row or another, is still there.
+UPDATE marks SET reckoned_since = min(:before, accounted_until)
+WHERE reckoned_since < min(:before, accounted_until);
 
 -- name: prune_terms
 DELETE FROM terms

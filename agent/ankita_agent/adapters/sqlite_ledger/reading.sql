@@ -8,9 +8,10 @@ ORDER BY term DESC
 LIMIT 1;
 
 -- name: accounts
+-- LEFT JOIN: a routine without a mark is damage, and no routine that nobody need hear of.
 SELECT routine, schedule, timezone, jitter, enabled, description, meaning,
-       accounted_until, relived_until, known_since_boot, reckoned_since
-FROM routines JOIN marks USING (routine)
+       accounted_until, relived_until, known_since_boot, reckoned_since, coalesce(rules, '')
+FROM routines LEFT JOIN marks USING (routine) LEFT JOIN zones USING (timezone)
 ORDER BY position;
 
 -- name: open_fires

@@ -1,4 +1,5 @@
--- The questions, for a ledger of version 1, which does not say since when its rows can be reckoned. Newest first means by the slot that a row ends with, so that a stretch
+-- The questions, for a ledger of version 1, which does not say since when its rows can be reckoned, and by which
+-- rules of a time zone they were. Newest first means by the slot that a row ends with, so that a stretch
 -- stands where it has grown to. The columns of a history row are always these, in the order of HistoryRow.
 
 -- name: newest_term
@@ -8,10 +9,11 @@ ORDER BY term DESC
 LIMIT 1;
 
 -- name: accounts
+-- LEFT JOIN: a routine without a mark is damage, and no routine that nobody need hear of.
 SELECT routine, schedule, timezone, jitter, enabled, description, meaning,
        accounted_until, relived_until, known_since_boot,
-       max(accounted_until, coalesce(relived_until, accounted_until))
-FROM routines JOIN marks USING (routine)
+       max(accounted_until, coalesce(relived_until, accounted_until)), ''
+FROM routines LEFT JOIN marks USING (routine)
 ORDER BY position;
 
 -- name: open_fires

@@ -38,7 +38,13 @@ CREATE TABLE marks (
     accounted_until   INTEGER NOT NULL,
     relived_until     INTEGER,  -- up to here rows may stand above the mark: the clock was set back
     known_since_boot  TEXT NOT NULL,
-    reckoned_since    INTEGER NOT NULL DEFAULT 0  -- from here on its rows are those of its present schedule alone
+    reckoned_since    INTEGER NOT NULL DEFAULT 0  -- from here on its rows are all there, and of its present schedule
+) WITHOUT ROWID;
+
+-- The rules by which the owner reckons, for the zones of the routines in force: years, then each change of the offset.
+CREATE TABLE zones (
+    timezone  TEXT PRIMARY KEY,
+    rules     TEXT NOT NULL
 ) WITHOUT ROWID;
 
 -- One row per slot, per stretch of slots that ended alike, per manual request, or per boot of an @reboot.
