@@ -3,11 +3,12 @@
 # make test-systemd-all   the tests with a real systemd once more, on other releases of it; needs root and a Debian mirror
 # make lint    the linters and the types
 # make bench   measurements, beside cron and APScheduler
+# make explore every order of what agents do to each other, in larger worlds than make test does; some minutes
 # make clean   removes what the others made, except .run/, which may hold your edits
 #
 # Needs Python 3.11 or newer; the rest goes into .venv/. PYTHON=/path/to/python names another interpreter.
 
-.PHONY: help run test test-systemd-all lint bench clean
+.PHONY: help run test test-systemd-all lint bench explore clean
 .SILENT:
 MAKEFLAGS += --no-print-directory
 
@@ -55,6 +56,10 @@ bench:
 	sh .ci/environment dev,bench
 	[ "$$(id -u)" != 0 ] || sh .ci/debian-packages cron || echo "cron is left out." >&2
 	.venv/bin/python -m tests.bench
+
+explore:
+	sh .ci/environment dev
+	.venv/bin/python -m pytest -m explore tests/explorer
 
 clean:
 	rm -rf .trees .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -121,6 +121,43 @@ def test_output_that_cannot_be_written_is_told_as_that(place: Place, arguments: 
     assert done.stderr == "ankita-agent: cannot write the output: No space left on device\n"
 
 
+TELLING: Final = """
+import os, sys
+from ankita_agent.cli.output import hold_output_faults, say, tell_output_from_input
+tell_output_from_input()
+held = hold_output_faults()
+say("one")
+say("two")
+os.write(2, repr([type(fault).__name__ for fault in held]).encode())
+"""
+
+
+@pytest.mark.parametrize(("taken", "fault"), [("full", "CannotPrint"), ("closed", "BrokenPipeError")])
+def test_what_changes_things_goes_on_where_nobody_takes_its_output(taken: str, fault: str) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", TELLING],
+            env={**os.environ, "PYTHONPATH": str(SOURCES)},
+            stdout=full if taken == "full" else writing,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    os.close(writing)
+    assert done.stderr.startswith(repr([fault, fault]))
+
+
+@pytest.mark.parametrize("verb", ["trigger", "doctor"])
+def test_its_own_fault_comes_before_that_of_its_output(place: Place, verb: str) -> None:
+    usual = place.command(verb, *(["a"] if verb == "trigger" else []))
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        done = place.command(verb, *(["a"] if verb == "trigger" else []), stdout=full)
+    assert done.returncode == usual.returncode
+    assert ("cannot write the output" in done.stderr) == bool(usual.stdout)
+
+
 def test_a_reader_that_goes_away_is_no_fault(place: Place) -> None:
     reading, writing = os.pipe()
     os.close(reading)

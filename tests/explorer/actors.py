@@ -22,7 +22,8 @@ MakeOwner = Callable[[Files, Descriptor, str, Card], Owner]
 class Shown(NamedTuple):
     """What the watches see of an agent.
 
-    How it stands; the term that it has published; how many checks it has passed; the life file that it must have.
+    How it stands; the term that it has published; twice the number of checks that it has passed, and one more while it
+    is about another; the name of the life file that it must have.
     """
 
     stands: str
@@ -58,6 +59,7 @@ class Agent:
         self._term = term
         self.owner.keep_term()
         for _ in range(passes):
+            self._checks |= 1
             try:
                 self.owner.check()
                 self._checks += 1

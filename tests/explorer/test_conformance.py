@@ -156,7 +156,7 @@ CHOSEN = [
     "two contenders and a cleaner, a death",
     "agent, standby and one who moves the directory away, a death",
     "agent, standby and one who removes the guard, two deaths",
-    "two contenders and a program that knows only the claim, two deaths",
+    "two contenders and a program that knows only the claim, a death",
     "an owner that forks, a contender and a death",
 ]
 

@@ -40,14 +40,18 @@ class UnlinksTheOnlyLock(UnlinksTheGuard, LocksNoDirectory):
         return True
 
 
-class ComparesNoInodes(Owner):
-    """Believes that a path names what it once opened."""
+class OwnsWhatItWaitedFor(Owner):
+    """Believes, once it has the locks, that the path still names what it opened before it waited."""
 
     def _is_where_it_was(self, directory: Descriptor) -> bool:
         return True
 
     def _names(self, parent: Descriptor, name: str, opened: Descriptor) -> bool:
         return True
+
+
+class ChecksTheClaimAlone(Owner):
+    """Believes, at each pass, the claim that it finds in the directory that it has open."""
 
     def check(self) -> bool:
         return self.claim() is None
@@ -141,7 +145,8 @@ FAULTS = [
     Fault(UnlinksTheGuard, QUICK["three contenders, two deaths"], "the guard was removed"),
     Fault(UnlinksTheOnlyLock, only(THREE, never_two_seated), "two owners"),
     Fault(LocksNoDirectory, only(REMOVED, never_two_seated), "two owners"),
-    Fault(ComparesNoInodes, MOVED, "passed a check, and another directory or guard stands in its place"),
+    Fault(OwnsWhatItWaitedFor, MOVED, "became owner, and another directory or guard stands in its place"),
+    Fault(ChecksTheClaimAlone, MOVED, "passed a check, and another directory or guard stands in its place"),
     Fault(UnlocksInTheChild, only(FORKS, never_two_owners), "two owners"),
     Fault(LocksNothing, only(BEGIN, never_two_owners), "two owners"),
     Fault(WritesInPlace, only(BEGIN, claims_are_whole), "the claim is torn"),
@@ -159,10 +164,15 @@ def test_a_fault_that_was_put_in_is_found_and_told(fault: Fault) -> None:
     assert fault.told in story, story
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.make.__name__)
+EXHAUSTED_ELSEWHERE = list(QUICK.values())
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [fault for fault in FAULTS if fault.world not in EXHAUSTED_ELSEWHERE],
+    ids=lambda fault: fault.make.__name__,
+)
 def test_sound_ownership_passes_where_a_fault_is_found(fault: Fault) -> None:
-    if fault.world in QUICK.values():
-        return  # exhausted elsewhere
     report = fault.world.explored()
     assert report.story is None, report.story
     assert report.exhausted

@@ -38,7 +38,7 @@ CROWD = World(
         "mover": mover,
     },
     ALWAYS,
-    Bounds(crashes=3, faults=1, ready=True),
+    Bounds(crashes=3, ready=True),
 )
 
 

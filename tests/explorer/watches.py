@@ -67,17 +67,24 @@ def owners_hold_both_locks(kernel: Kernel, shown: Shown, _: Hashable) -> Hashabl
     return None
 
 
-def checks_pass_in_place_only(kernel: Kernel, shown: Shown, memory: Hashable) -> Hashable:
-    """Who passes a check was in its place at some moment since the one before."""
+def who_owns_has_looked(kernel: Kernel, shown: Shown, memory: Hashable) -> Hashable:
+    """Who becomes owner was in its place before; who passes a check was in it at some moment of that check.
+
+    What is kept: of each agent its number of checks, or -1 before it owns, and whether it was in its place since then.
+    """
     before = dict(memory) if isinstance(memory, tuple) else {}
     now = {}
     for pid, each in shown:
-        if _stands_as_owner(each):
-            checks, was = before.get(pid, (each.checks, False))
-            there = _in_place(kernel, pid)
-            if each.checks > checks and not was:
-                raise Broken(f"{pid} passed a check, and another directory or guard stands in its place")
-            now[pid] = (each.checks, there or (was and each.checks == checks))
+        if each is None or each.stands not in (Stands.WAITING.name, Stands.SEATED.name):
+            continue
+        checks = each.checks if _stands_as_owner(each) else -1
+        known, was = before.get(pid, (-1, False))
+        there = _in_place(kernel, pid)
+        if known == -1 != checks and not (was or there):
+            raise Broken(f"{pid} became owner, and another directory or guard stands in its place")
+        if checks > known and checks > 0 and checks % 2 == 0 and not was:
+            raise Broken(f"{pid} passed a check, and another directory or guard stands in its place")
+        now[pid] = (checks, there or (was and checks == known))
     return tuple(now.items())
 
 

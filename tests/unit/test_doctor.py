@@ -341,6 +341,18 @@ def test_a_mend_that_is_refused_is_told_and_the_others_are_done(installed: House
     assert [finding.id for finding in left.findings] == [FindingId.NOT_ENABLED]
 
 
+def test_a_service_that_only_a_desktop_starts_is_told_and_enabled(installed: House) -> None:
+    link = Path(installed.home, ".config/systemd/user/default.target.wants", UNIT)
+    link.unlink()  # the manager still calls it enabled, as it does where another target has such a link
+    [finding] = installed.look().findings
+    assert (finding.id, finding.what) == (
+        FindingId.NOT_ENABLED,
+        "the service starts with another unit alone, and not at boot",
+    )
+    _, left = mend_all(installed.look, installed.mend)
+    assert (left.healthy, link.is_symlink()) == (True, True)
+
+
 def test_a_service_that_ended_is_started_again_and_one_that_is_disabled_enabled(installed: House) -> None:
     installed.manager.disable(UNIT)
     installed.manager.end(UNIT, exit_status=1)

@@ -27,7 +27,7 @@ def test_a_drain_after_which_the_service_would_be_killed_is_warned_of() -> None:
     assert (found.line, found.column, found.severity) == (1, 21, Severity.WARNING)
     assert found.problem == "a stop may take 2m10s, with kill_after 10s, and the service is killed after 45s"
     assert "write `stop_drain: 30s` or less" in found.fix
-    assert "systemctl --user edit ankita-agent, and below [Service] write TimeoutStopSec=135" in found.fix
+    assert "`TimeoutStopSec=135` below [Service] in `systemctl --user edit ankita-agent`" in found.fix
 
 
 @pytest.mark.parametrize("settings", ["", "stop_drain: 30s", "concurrency: 2", "stop_drain: 0s"])

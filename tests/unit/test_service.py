@@ -303,9 +303,10 @@ def test_the_job_is_handed_over_before_anything_is_waited_for(desktop: Desktop) 
         raise KeyboardInterrupt
 
     service = desktop.service(pause=interrupt)
+    assert not service.asked
     with pytest.raises(KeyboardInterrupt):
         service.stop(PATIENCE, now=False)
-    assert desktop.verbs == ["stop"]
+    assert (desktop.verbs, service.asked) == (["stop"], True)
 
 
 def test_now_sends_the_second_wish_to_the_agent_after_the_first(desktop: Desktop) -> None:

@@ -86,6 +86,11 @@ class Service:
         self._look_at_files = look_at_files
         self._asked = False
 
+    @property
+    def asked(self) -> bool:
+        """Whether the manager was given something to do, which goes on whatever becomes of this command."""
+        return self._asked
+
     def start(self, patience: Duration) -> Answer:
         """Start it, and wait until it is ready. No harm in one that is up."""
         with self._saying_what_is_so("start"):

@@ -85,6 +85,7 @@ def service_seen(patient: Patient, asked: Asked, facts: ServiceFacts, state: Uni
         facts.elsewhere,
         frozenset(name for name in VARIABLES if patient.variables.get(name)),
         _journal(patient),
+        plan is None or not plan.enable,
     )
 
 

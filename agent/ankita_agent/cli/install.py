@@ -64,12 +64,12 @@ def command(dry_run: bool, hardening: bool | None, linger: bool | None) -> int:
     """
     refuse_sudo(os.getuid(), os.environ.get("SUDO_UID", ""), "install")
     user = find_this_user(dict(os.environ))
-    program = service_program()
-    refuse_fleeting(program[0])
-    refuse_unstartable(find_program_fault(user))
-    installation = make_installation(user, say)
-    wanted = Wanted(program, service_variables(user), __version__, hardening, linger)
     try:
+        program = service_program()
+        refuse_fleeting(program[0])
+        refuse_unstartable(find_program_fault(user))
+        installation = make_installation(user, say)
+        wanted = Wanted(program, service_variables(user), __version__, hardening, linger)
         plan = installation.plan(wanted)
         if dry_run:
             _show(plan)

@@ -128,9 +128,16 @@ def run_command(arguments: list[str]) -> int:
     """Run one command and return its exit status; every fault has been told on stderr then."""
     if arguments[:1] == ["help"]:
         arguments = [*arguments[1:], "--help"]
-    unwritten = hold_output_faults() if arguments[:1] and arguments[0] in _FINISH_FIRST else []
+    unwritten = hold_output_faults() if _changes_things(arguments) else []
     code = _run(arguments)
     return _unwritten_by_then(unwritten, arguments[0], code) if unwritten else code
+
+
+def _changes_things(arguments: list[str]) -> bool:
+    """Whether a command line does more than show something."""
+    if not arguments or arguments[0] not in _FINISH_FIRST or {"--help", "-h", "--dry-run"} & set(arguments):
+        return False
+    return arguments[0] != "doctor" or "--fix" in arguments
 
 
 def _run(arguments: list[str]) -> int:

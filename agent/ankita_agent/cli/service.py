@@ -60,7 +60,8 @@ def act(verb: str, do: Callable[[Service], Answer]) -> int:
     try:
         answer = do(service)
     except KeyboardInterrupt:
-        say(f"no longer waiting; the {verb} goes on, see: ankita-agent status", err=True)
+        told = f"the {verb} goes on" if service.asked else "nothing was asked of the service"
+        say(f"no longer waiting; {told}, see: ankita-agent status", err=True)
         return 130
     say(answer.text)
     return answer.code

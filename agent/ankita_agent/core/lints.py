@@ -56,8 +56,8 @@ def in_agent(written: MappingABC[str, Node], drain: Duration, found: list[Proble
     )
     longest, needed = format_duration(Duration(STOPS_WITHIN - KILL_AFTER - _ROOM)), (takes + _ROOM) // SECOND
     fix = (
-        f"{write(f'stop_drain: {longest}')} or less; or, for a service: systemctl --user edit ankita-agent, and below "
-        f"[Service] write TimeoutStopSec={needed}"
+        f"{write(f'stop_drain: {longest}')} or less; a service gets more time by `TimeoutStopSec={needed}` below "
+        "[Service] in `systemctl --user edit ankita-agent`"
     )
     found.append(_warning(node.line, node.column, problem, fix))
 

@@ -10,6 +10,9 @@ answer: where the present schedule came into force under the present rules of it
 back and behind what was pruned (`Account.reckoned_since`); and behind a row that reaches over that beginning, of
 which nobody knows how many slots lie before it.
 
+A limit: a row that was changed to reach over the beginning is not found by that; less is told then, and its beginning
+says so. And it is about slots alone: how a slot ended, only its row says.
+
 tests/unit/test_reckoning.py holds it, against an account that is taken by search for any damage. Rejected: sums at some
 of the rows (see above); asking the calendar about each row (a search costs a hundred times more than the next slot).
 """

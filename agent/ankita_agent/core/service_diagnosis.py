@@ -38,12 +38,15 @@ def judge_service(seen: ServiceSeen, behind: str | None, version: str) -> Iterat
     if state.load != "loaded" or any(each.id is FindingId.UNIT_GONE for each in files):
         return
     yield from _activity(seen)
-    if not state.enabled and state.file in ("disabled", "enabled-runtime", "linked", "linked-runtime", "bad"):
+    alone = state.enabled and not seen.begins
+    if alone or state.file in ("disabled", "enabled-runtime", "linked", "linked-runtime", "bad"):
         yield Finding(
             FindingId.NOT_ENABLED,
             Severity.WARNING,
-            "the service does not start by itself: not at boot and not at login",
-            f"systemd calls its unit file {state.file}",
+            "the service starts with another unit alone, and not at boot"
+            if alone
+            else "the service does not start by itself: not at boot and not at login",
+            "no link in default.target.wants leads to it" if alone else f"systemd calls its unit file {state.file}",
             "have it start by itself",
             "systemctl --user enable ankita-agent",
             Mend.ENABLE,

@@ -39,7 +39,8 @@ class ServiceSeen:
     ours; `system_copies` are system services. `controllers` are those of control groups that the manager may use
     (cgroups(7)), None when nobody can tell. `complaints` are what systemd says against a unit that it cannot use, and
     `own_drop_ins` the drop-ins that we may move. `elsewhere` is in what the service differs from this shell, in which
-    `set_here` are set (core.elsewhere); `journal` shows what the service said.
+    `set_here` are set (core.elsewhere); `journal` shows what the service said. `begins` is whether a service that is
+    enabled starts with its manager, and not with a desktop alone.
     """
 
     state: UnitState
@@ -57,6 +58,7 @@ class ServiceSeen:
     elsewhere: tuple[Elsewhere, ...] = ()
     set_here: frozenset[str] = frozenset()
     journal: str = ""
+    begins: bool = True
 
     def call(self, command: str) -> str:
         """The command line that does it to this very service, in this shell."""

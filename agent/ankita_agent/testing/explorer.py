@@ -8,8 +8,8 @@ what goes wrong is told by a shortest story. At each state, moreover, everybody 
 of the last changes that were not flushed: then a newcomer must come to its end, alone.
 
 Two states are one when kernel, places, what has gone wrong so far and the watch's memory are equal: they go on alike,
-because a place is all that its program knows (`programs`). They are compared whole, not by a hash. Equal kernels are one
-object here (`_one`), and what a call does to a kernel, and what the watch says of one, is found out once.
+because a place is all that its program knows (`programs`). They are compared whole, not by a hash. Equal kernels are
+one object here (`_one`), and what a call does to a kernel, and what the watch says of one, is found out once.
 
 Calls that nobody else can see or influence (`LOCAL`) follow their predecessor at once. `facts` is one because a file
 always shows one link here: **a program that decides by the number of links is not explored.**
@@ -86,7 +86,8 @@ class Move(NamedTuple):
 class Bounds:
     """How much may go wrong on one way, and after how many states to give up.
 
-    When `ready`, each program has come to where it says that it is ready, in turn, before anything else is tried.
+    With `power` it may go at any state; within a call, only after its process has died there. When `ready`, each
+    program has come to where it says that it is ready, in turn, before anything else is tried.
     """
 
     crashes: int = 0
@@ -323,10 +324,10 @@ class Explorer:
             return
         self._left.add((state.kernel, state.memory))
         state = state._replace(processes=(Standing(NEWCOMER, newcomer),))
-        lines = [before]
+        way = list[State]()
         try:
             while (call := state.processes[0].call) is not None:
-                lines.append(self._told(state, Move(NEWCOMER)))
+                way.append(state)
                 if blocked(state.kernel, NEWCOMER, call):
                     raise Broken("the newcomer waits for ever")
                 state = self._called(state, 0)
@@ -334,7 +335,8 @@ class Explorer:
             if place is not None and place.fault:
                 raise Broken(f"the newcomer ended with {place.fault}")
         except Broken as broken:
-            raise Broken("\n      ".join([*lines, str(broken)])) from None
+            lines = (self._told(state, Move(NEWCOMER)) for state in way)
+            raise Broken("\n      ".join([before, *lines, str(broken)])) from None
 
     def _name(self, pid: int) -> str:
         return self._names.get(pid) or f"child of {self._name(pid // 10)}"

@@ -14,7 +14,7 @@ from ankita_agent.adapters.yaml_files import LARGEST
 from ankita_agent.app.doctor import Mending
 from ankita_agent.app.examination import Examination, examine
 from ankita_agent.app.inspection import NOBODY, look
-from ankita_agent.app.installation import Installation, Wanted
+from ankita_agent.app.installation import Installation, Wanted, refuse_unstartable
 from ankita_agent.app.patient import Asked, Patient, StateSeen
 from ankita_agent.app.places import find_unit_places
 from ankita_agent.app.service_facts import plan_for_the_unit
@@ -29,6 +29,7 @@ from ankita_agent.wiring.outlook import Outlook, look_at_processes, looking
 from ankita_agent.wiring.routines import routine_judge, routine_source
 from ankita_agent.wiring.service import (
     find_complaints,
+    find_program_fault,
     service_program,
     service_variables,
     shipped_texts,
@@ -82,6 +83,7 @@ def mending(user: ThisUser, tell: Callable[[str], None]) -> Callable[[Mend], Non
     installation = _installation(user, tell, quick=False)
 
     def plan() -> Plan:
+        refuse_unstartable(find_program_fault(user))
         return plan_for_the_unit(lambda variables: _plan_of(user, variables, installation))
 
     return Mending(service_manager(user), installation, plan, service_program()).do
