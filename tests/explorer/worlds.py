@@ -27,7 +27,6 @@ from tests.explorer.actors import (
 )
 from tests.explorer.watches import (
     all_of,
-    who_owns_has_looked,
     claims_are_whole,
     never_two_owners,
     never_two_seated,
@@ -35,6 +34,7 @@ from tests.explorer.watches import (
     terms_grow,
     the_guard_stays,
     the_living_are_seen_to_live,
+    who_owns_has_looked,
 )
 
 USED: Final = machine(claimed_by=99)

@@ -43,15 +43,13 @@ class UnitPlaces:
     own: str
 
 
-def find_unit_places(environment: Mapping[str, str], home: str) -> UnitPlaces:
-    """Where this user's units are, as far as the environment is that of the manager.
+def find_unit_places(home: str) -> UnitPlaces:
+    """Where the manager of this user looks for units, wherever the XDG variables of a shell lead: it has not got them.
 
-    Raises CannotWriteState or BadConfiguration for a path that can be none.
+    Limit: a manager with an XDG_DATA_HOME of its own, as from pam_env(8), looks elsewhere; installing says so.
     """
-    return UnitPlaces(
-        f"{_xdg(environment, 'XDG_DATA_HOME', home, '.local/share', CannotWriteState)}/systemd/user",
-        f"{_xdg(environment, 'XDG_CONFIG_HOME', home, '.config', BadConfiguration)}/systemd/user",
-    )
+    top = home.rstrip("/")
+    return UnitPlaces(f"{top}/.local/share/systemd/user", f"{top}/.config/systemd/user")
 
 
 def find_places(environment: Mapping[str, str], home: str, find_here: Callable[[], str]) -> Places:

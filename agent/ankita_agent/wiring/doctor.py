@@ -92,7 +92,7 @@ def mending(user: ThisUser, tell: Callable[[str], None]) -> Callable[[Mend], Non
 def _patient(user: ThisUser) -> Patient:
     uid = os.getuid()
     place = UserManager(user.environment, uid).describe_place()
-    unit = f"{find_unit_places({}, user.home).packages}/{UNIT}"
+    unit = f"{find_unit_places(user.home).packages}/{UNIT}"
     runtime, program = f"/run/user/{uid}", service_program()
     return Patient(place, runtime, user_facts(), user.places, user.environment, __version__, program, unit)
 
@@ -114,7 +114,7 @@ def _asked(user: ThisUser) -> Asked:
 
 def _installation(user: ThisUser, tell: Callable[[str], None], *, quick: bool) -> Installation:
     """Installing where the service manager looks, wherever the variables of this shell lead."""
-    manager, paths = service_manager(user, quick=quick), unit_paths(user, find_unit_places({}, user.home))
+    manager, paths = service_manager(user, quick=quick), unit_paths(user, find_unit_places(user.home))
     lingering, said = login_manager(user), lambda unit: find_complaints(user, unit)
     return Installation(manager, lingering, unit_files(), shipped_texts(), paths, tell, complaints=said)
 

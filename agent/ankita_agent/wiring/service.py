@@ -87,7 +87,11 @@ def make_installation(user: ThisUser, tell: Callable[[str], None]) -> "Installat
         bearings = find_bearings(user, unit)
         refuse_taking_over(bearings.elsewhere, bearings.set_here)
 
-    manager, lingering, paths = service_manager(user), login_manager(user), unit_paths(user, _unit_places(user))
+    manager, lingering, paths = (
+        service_manager(user),
+        login_manager(user),
+        unit_paths(user, find_unit_places(user.home)),
+    )
     return Installation(
         manager, lingering, unit_files(), shipped_texts(), paths, tell, refuse, lambda unit: find_complaints(user, unit)
     )
@@ -120,21 +124,13 @@ def make_removal(user: ThisUser, tell: Callable[[str], None]) -> "Removal":
     """Taking that service away."""
     from ankita_agent.app.removal import Removal
 
-    paths = unit_paths(user, _unit_places(user))
+    paths = unit_paths(user, find_unit_places(user.home))
     return Removal(service_manager(user), unit_files(), shipped_texts(), paths, SystemClock(), _pause, tell)
-
-
-def _unit_places(user: ThisUser) -> UnitPlaces:
-    """Where the manager looks for units, wherever the XDG variables of this shell lead: it has not got them.
-
-    Limit: a manager with an XDG_DATA_HOME of its own, as from pam_env(8), looks elsewhere; installing says so.
-    """
-    return find_unit_places({}, user.home)
 
 
 def look_halfway(user: ThisUser) -> "tuple[bool, UnitState | None]":
     """Whether the unit file is there, and the unit as its manager shows it at once; None where it does not."""
-    written = os.path.lexists(unit_paths(user, _unit_places(user)).service)
+    written = os.path.lexists(unit_paths(user, find_unit_places(user.home)).service)
     try:
         return written, service_manager(user, quick=True).state(UNIT)
     except AnkitaError:
