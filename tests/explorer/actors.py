@@ -74,9 +74,7 @@ class Agent:
     def _shown(self) -> Shown:
         stands = self.owner.standing
         life = self.owner.token if self._announced and stands is not Stands.CHILD else None
-        if stands is not Stands.SEATED:
-            return Shown(stands.name, life=life)
-        return Shown(stands.name, self._term, self._checks, life)
+        return Shown(stands.name, self._term if stands is Stands.SEATED else None, self._checks, life)
 
 
 def agent(

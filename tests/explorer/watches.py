@@ -75,15 +75,17 @@ def who_owns_has_looked(kernel: Kernel, shown: Shown, memory: Hashable) -> Hasha
     before = dict(memory) if isinstance(memory, tuple) else {}
     now = {}
     for pid, each in shown:
-        if each is None or each.stands not in (Stands.WAITING.name, Stands.SEATED.name):
+        if each is None or each.stands == Stands.CHILD.name:
             continue
-        checks = each.checks if _stands_as_owner(each) else -1
         known, was = before.get(pid, (-1, False))
-        there = _in_place(kernel, pid)
+        checking = known > 0 and known % 2 == 1
+        if checking and each.checks > known and not was:
+            raise Broken(f"{pid} passed a check, and another directory or guard stands in its place")
+        if each.stands == Stands.RELEASED.name:
+            continue
+        checks, there = each.checks if _stands_as_owner(each) else -1, _in_place(kernel, pid)
         if known == -1 != checks and not (was or there):
             raise Broken(f"{pid} became owner, and another directory or guard stands in its place")
-        if checks > known and checks > 0 and checks % 2 == 0 and not was:
-            raise Broken(f"{pid} passed a check, and another directory or guard stands in its place")
         now[pid] = (checks, there or (was and checks == known))
     return tuple(now.items())
 

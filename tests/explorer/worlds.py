@@ -119,6 +119,9 @@ QUICK: Final[dict[str, World]] = {
     "agent and standby, a death, the power goes, the ledger is lost": World(
         USED, {"agent": agent, "standby": standby}, bounds=Bounds(crashes=1, power=True, ready=True), files_know=True
     ),
+    "agent and standby, a call that fails, the ledger is lost": World(
+        USED, {"agent": agent, "standby": standby}, bounds=Bounds(crashes=1, faults=1, ready=True), files_know=True
+    ),
 }
 
 LARGE: Final[dict[str, World]] = {

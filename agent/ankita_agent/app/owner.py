@@ -84,6 +84,7 @@ class Owner:
         self._fired: Descriptor | None = None
         self._term: int | None = None
         self._since = Instant(0)
+        self._term_is_kept = False
         self.standing = Standing.WAITING
         files.make_directory(state, OWN)
         self._own = files.open_directory_at(state, OWN)
@@ -133,7 +134,7 @@ class Owner:
     def seat(self, term: int, now: Instant) -> None:
         """Publish the ownership whose term the ledger has given: the claim, durable. `keep_term` must follow."""
         assert self._locks is not None
-        self._term, self._since = term, now
+        self._term, self._since, self._term_is_kept = term, now, False
         self._publish()
 
     def keep_term(self) -> None:
@@ -142,6 +143,7 @@ class Owner:
         Before the first slot is claimed, and after the claim, since for as long as it takes nobody would own.
         """
         self._files.replace(self._own, TERM, f"{self._term}\n".encode())
+        self._term_is_kept = True
         self._close_fired()
         self._fired = self._files.open_file(self._own, FIRED)  # now: later there may be no descriptor left
         self._sweep()
@@ -217,12 +219,15 @@ class Owner:
         return self._look_at_life(token, bury=False)
 
     def release(self) -> None:
-        """Give ownership back; our life file stays locked for as long as we live. Idempotent."""
+        """Give ownership back; our life file stays locked for as long as we live. Idempotent.
+
+        A claim that alone knows the term stays: obsolete for whoever gets the locks, but for that number.
+        """
         if self.standing is not Standing.SEATED or self._locks is None:
             return
         self.standing = Standing.RELEASED
         try:
-            claim = self.claim()
+            claim = self.claim() if self._term_is_kept else None
             if claim is not None and claim.card.token == self._card.token:
                 self._files.unlink(self._own, CLAIM)
         except OSError:  # it is advice, and obsolete for whoever gets the locks
