@@ -163,7 +163,7 @@ class RealWorld:
             self._guest.shell(CLEAN, self._units, *self._written)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def worker(shared_guest: Guest) -> Iterator[Worker]:
     with Worker(shared_guest) as worker:
         yield worker

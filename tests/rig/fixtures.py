@@ -55,9 +55,12 @@ def guest(boot: Boot) -> Iterator[Guest]:
         yield ann
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def shared_guest(boot: Boot) -> Iterator[Guest]:
-    """One for the whole session: for tests that leave nothing behind that another one could see."""
+    """One for the tests of a file, which leave nothing behind that another one could see.
+
+    It must end with them: other files test that the process that runs them has no children left.
+    """
     with boot() as ann:
         yield ann
 

@@ -68,7 +68,7 @@ def tidy_guest(shared_guest: Guest) -> Iterator[Guest]:
     shared_guest.shell(CLEAN)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def shared_worker(shared_guest: Guest) -> Iterator[Worker]:
     with Worker(shared_guest) as worker:
         yield worker
