@@ -137,7 +137,7 @@ def test_a_value_that_nobody_can_have_written_is_a_finding_and_no_fault_of_ours(
     [
         ("DELETE FROM routines", "account: nothing can be told: the ledger has no routine in force"),
         ("UPDATE routines SET schedule = 'now and then'", "account: nothing can be told of the slots of backup: this "),
-        ("UPDATE routines SET schedule = 'daily 08:00'; DELETE FROM zones", "its time zone has other rules here"),
+        ("UPDATE routines SET schedule = 'daily 08:00'; DELETE FROM zones", "by which rules of its time zone"),
     ],
 )
 def test_when_nothing_can_be_told_it_says_so_and_why(shell: Shell, change: str, said: str) -> None:

@@ -286,7 +286,7 @@ def test_a_ledger_that_forgot_the_rules_tells_nothing(tmp_path: Path) -> None:
     with closing(ledger):
         seated(ledger, DAILY)
         ledger._connection.execute("DELETE FROM zones")
-        assert take_account(ledger).untold == {"backup": Untold.OTHER_RULES}
+        assert take_account(ledger).untold == {"backup": Untold.NO_RULES}
 
 
 # --- one moment ---------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from ankita_agent.core.errors import ManagerSilent, ManagerUnreachable, ServiceN
 from ankita_agent.core.instants import SECOND, Duration, format_instant
 from ankita_agent.core.outcomes import Outcome, Trigger
 from ankita_agent.core.rows import HistoryRow, OpenFire, ProcessId
-from ankita_agent.core.service import UNIT, UnitState, Unreachable
+from ankita_agent.core.service import UNIT, JobEnd, UnitState, Unreachable
 from ankita_agent.core.service_ends import LINES
 from ankita_agent.core.service_view import FilesSeen, describe_service, describe_version
 from ankita_agent.testing.clocks import START, FakeClock
@@ -307,6 +307,30 @@ def test_the_job_is_handed_over_before_anything_is_waited_for(desktop: Desktop) 
     with pytest.raises(KeyboardInterrupt):
         service.stop(PATIENCE, now=False)
     assert (desktop.verbs, service.asked) == (["stop"], True)
+
+
+class CutShort(FakeServiceManager):
+    """Ctrl-C meets what asks the manager, before or after the manager has heard of it."""
+
+    heard = False
+
+    def stop(self, unit: str, patience: Duration) -> JobEnd:
+        if self.heard:
+            super().stop(unit, Duration(0))
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("heard", [False, True])
+def test_whether_an_interrupted_call_asked_for_anything_is_seen_of_the_unit(desktop: Desktop, heard: bool) -> None:
+    manager = CutShort(desktop.manager.directories)
+    manager.next_pid, manager.heard = desktop.manager.next_pid, heard
+    manager.behaviours[UNIT] = Behaviour(stop_takes=Duration(60 * SECOND))
+    desktop.manager = manager
+    desktop.run_service(run(7))
+    service = desktop.service()
+    with pytest.raises(KeyboardInterrupt):
+        service.stop(PATIENCE, now=False)
+    assert service.asked is heard
 
 
 def test_now_sends_the_second_wish_to_the_agent_after_the_first(desktop: Desktop) -> None:

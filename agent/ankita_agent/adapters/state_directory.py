@@ -83,7 +83,7 @@ def cannot_write(path: str, error: OSError) -> AnkitaError:
     return CannotWriteState(
         f"cannot use the state directory {path!r}",
         fact=os.strerror(error.errno or errno.EIO) + (f" ({name})" if name else ""),
-        now="nothing runs and nothing was changed",
+        now="nothing was changed",
         do=remedies.get(error.errno or errno.EIO, "look at the file system with: dmesg | tail"),
     )
 
@@ -93,7 +93,7 @@ def _refuse_untrusted(path: str, status: os.stat_result) -> None:
         return CannotWriteState(
             f"will not use the state directory {path!r}",
             fact=fact,
-            now="nothing runs and nothing was changed",
+            now="nothing was changed",
             do=do,
         )
 
@@ -128,7 +128,7 @@ def _refuse_lying_locks(path: str, device: int) -> None:
         raise CannotWriteState(
             f"will not own the state directory {path!r}",
             fact=f"it is on a {kind} file system, where {why}",
-            now="nothing runs and nothing was changed: two agents there could both believe that they own it",
+            now="nothing was changed: two agents there could both believe that they own it",
             do="choose a directory on a local disk: ANKITA_STATE_DIR=/var/tmp/…, or a named volume in a container",
         )
 

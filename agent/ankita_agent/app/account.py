@@ -26,6 +26,7 @@ class Untold(StrEnum):
     """Why nothing can be told of a routine's slots."""
 
     UNREADABLE = "unreadable"  # this version cannot read its schedule, or this machine has no such time zone
+    NO_RULES = "no_rules"  # the ledger does not say by which, as one of an earlier version
     OTHER_RULES = "other_rules"  # its time zone has other rules here than those that its rows were reckoned by
 
 
@@ -88,7 +89,7 @@ def take_account(ledger: LedgerReader) -> AccountTold:
             elif not timetable.is_reboot:
                 since = _since(account, timetable, rules)
                 if since is None:
-                    untold[name] = Untold.OTHER_RULES
+                    untold[name] = Untold.OTHER_RULES if account.zone_rules else Untold.NO_RULES
                 else:
                     reckonings[name] = reckon(timetable, since, account.accounted_until, ledger.covered(name, since))
         doubled = tuple(ledger.doubled(_MOST_DOUBLED))

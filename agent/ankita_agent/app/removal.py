@@ -206,6 +206,7 @@ class Removal:
     def _own(self) -> tuple[str, ...]:
         """Paths of what the user made himself about our units."""
         theirs = [f"{self._whereto.own}/{name}" for name in (UNIT, DROP_INS, SLICE, f"{SLICE}.d")]
+        theirs.append(f"{self._whereto.runtime}/{UNIT}")  # masked until the next boot
         copies = [
             f"{directory}/{name}"
             for directory in (self._whereto.units, f"{self._whereto.units}/{DROP_INS}")

@@ -84,12 +84,21 @@ class Service:
         self._within = within
         self._refuse = refuse
         self._look_at_files = look_at_files
-        self._asked = False
+        self._asked = self._is_asking = False
 
     @property
     def asked(self) -> bool:
-        """Whether the manager was given something to do, which goes on whatever becomes of this command."""
-        return self._asked
+        """Whether the manager has something to do by this command, which goes on whatever becomes of that.
+
+        A call that was cut short, by Ctrl-C, may have asked or not: then the unit shows it.
+        """
+        if not self._is_asking:
+            return self._asked
+        try:
+            activity = self._manager.state(UNIT).activity
+        except (ManagerUnreachable, ManagerSilent):
+            return False
+        return activity in (Activity.ACTIVATING, Activity.DEACTIVATING)
 
     def start(self, patience: Duration) -> Answer:
         """Start it, and wait until it is ready. No harm in one that is up."""
@@ -104,8 +113,9 @@ class Service:
                 self._tell(words.comes_back(unit))
             elif unit.activity is Activity.DEACTIVATING:
                 self._tell("it is still stopping; it starts when that is done")
-            self._asked = True
-            return self._up_after(self._manager.start(UNIT, patience), patience)
+            with self._asking():
+                end = self._manager.start(UNIT, patience)
+            return self._up_after(end, patience)
 
     def stop(self, patience: Duration, *, now: bool) -> Answer:
         """Stop it, and see off what it still runs: its agent stops that after a while, or with `now` at once."""
@@ -144,11 +154,19 @@ class Service:
         try:
             yield
         except (ManagerUnreachable, ManagerSilent) as fault:
-            done, view = fault.now if self._asked else "Nothing was done.", self._view(())
+            begun = self._asked or self._is_asking
+            done, view = fault.now if begun else "Nothing was done.", self._view(())
             fault.now = f"{done} {self._lines.so_now(view)}"
             if isinstance(fault, ManagerUnreachable):
                 fault.do = words.without_manager(verb, fault, view)
             raise
+
+    @contextmanager
+    def _asking(self) -> Iterator[None]:
+        """Around the call that gives the manager its job. It stays as it is where that is cut short."""
+        self._is_asking = True
+        yield
+        self._is_asking, self._asked = False, True
 
     def _read_again(self, unit: UnitState) -> UnitState:
         """What is started is what the unit's files say by now, and so they are judged."""
@@ -164,8 +182,8 @@ class Service:
             self._tell(words.UNSEEN)
         for run in runs:
             self._tell(self._lines.goes_on(run, now=now))
-        self._asked = True
-        (self._manager.stop if verb == "stop" else self._manager.restart)(UNIT, _AT_ONCE)
+        with self._asking():
+            (self._manager.stop if verb == "stop" else self._manager.restart)(UNIT, _AT_ONCE)
         if now and runs:
             self._hurry(unit, before)
         enclosing = words.enclosing(self._within, runs)

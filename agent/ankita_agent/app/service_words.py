@@ -102,7 +102,7 @@ def refuse(unit: UnitState, verb: str, look_at_files: Callable[[UnitState], File
     now = f"nothing was changed; it runs on, pid {unit.main_pid}" if unit.activity.up else "nothing was changed"
     if unit.masked:
         fact = "it is masked: somebody has forbidden it to start"
-        do = f"allow it again: systemctl --user unmask ankita-agent    then: ankita-agent {verb}"
+        do = f"allow it again: {unit.unmask}    then: ankita-agent {verb}"
     elif unit.load == "not-found" and unit.activity.up:
         fact, do = "its unit file is gone", REWRITE
     elif unit.load == "not-found":

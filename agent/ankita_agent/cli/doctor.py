@@ -17,6 +17,7 @@ from ankita_agent.wiring.doctor import examine_user, find_patient, mending
 
 _WHY_UNTOLD: Final = {
     Untold.UNREADABLE: "this version or machine cannot read its schedule or time zone",
+    Untold.NO_RULES: "the ledger does not say by which rules of its time zone; the next start of the agent adds them",
     Untold.OTHER_RULES: "its time zone has other rules here than those by which the agent reckoned them",
 }
 _COLOURS: Final = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: "cyan"}

@@ -25,7 +25,13 @@ from ankita_agent.core.service import UnitState
 from ankita_agent.wiring.managers import newest_lines
 from ankita_agent.wiring.outlook import look_at_clock, look_at_processes, looking
 from ankita_agent.wiring.routines import read_routines
-from ankita_agent.wiring.service import find_program_fault, make_installation, service_program, service_variables
+from ankita_agent.wiring.service import (
+    find_program_fault,
+    make_installation,
+    refuse_unusable_state,
+    service_program,
+    service_variables,
+)
 from ankita_agent.wiring.user import ThisUser, find_this_user
 
 HEARTBEAT: Final = "heartbeat"
@@ -68,6 +74,7 @@ def command(dry_run: bool, hardening: bool | None, linger: bool | None) -> int:
         program = service_program()
         refuse_fleeting(program[0])
         refuse_unstartable(find_program_fault(user))
+        refuse_unusable_state(user)
         installation = make_installation(user, say)
         wanted = Wanted(program, service_variables(user), __version__, hardening, linger)
         plan = installation.plan(wanted)

@@ -78,7 +78,7 @@ def _outcome(routine: Document) -> str:
 
 def _without_owner(user: ThisUser, known: bool) -> str:
     """What to know of the list while nobody owns: nothing of it fires, and what the file would add."""
-    start = "start it: ankita-agent run"
+    start = "start it: ankita-agent start    or in this terminal: ankita-agent run"
     try:
         written = len(read_routines(user))
     except BadConfiguration as fault:

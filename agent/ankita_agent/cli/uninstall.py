@@ -48,7 +48,7 @@ def command(and_state: bool, now: bool) -> int:
     try:
         return _uninstall(user, and_state=and_state, now=now)
     except KeyboardInterrupt:
-        return say_halfway(user, "ankita-agent uninstall" + (" --purge" if and_state else ""))
+        return say_halfway(user, "ankita-agent uninstall" + " --purge" * and_state + " --now" * now)
 
 
 def _uninstall(user: ThisUser, *, and_state: bool, now: bool) -> int:

@@ -57,6 +57,12 @@ class UnitState:
         return self.load == "masked" or self.file in ("masked", "masked-runtime")
 
     @property
+    def unmask(self) -> str:
+        """What allows a masked one to start again: `unmask` leaves a mask of the runtime directory where it is."""
+        runtime = "--runtime " if self.file == "masked-runtime" else ""
+        return f"systemctl --user unmask {runtime}{UNIT.removesuffix('.service')}"
+
+    @property
     def enabled(self) -> bool:
         """Whether something starts it with its manager, after a reboot as well: `enabled-runtime` is gone by then."""
         return self.file == "enabled"

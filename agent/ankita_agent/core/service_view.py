@@ -81,7 +81,7 @@ def describe_service(view: ServiceView) -> str:
     if unit.activity.up:
         return _up(unit, view)
     if unit.masked:
-        return "masked, which forbids it to start; allow it: systemctl --user unmask ankita-agent"
+        return f"masked, which forbids it to start; allow it: {unit.unmask}"
     if unit.load == "not-found":
         return "not installed; have it start by itself: ankita-agent install"
     if view.files.gone:
@@ -107,6 +107,8 @@ def unusable(unit: UnitState, files: FilesSeen) -> str:
 
 def mend_files(unit: UnitState, verb: str) -> str:
     """What to do about files that its manager cannot use; `verb` is what is to be done after that."""
+    if unit.needs_reload:  # which drop-ins there are by now, its manager has not read
+        return "have it read again what there is: systemctl --user daemon-reload    then: ankita-agent doctor"
     if not unit.drop_ins:
         return REWRITE
     return f"mend or remove what is beside it: {beside(unit)}    then: ankita-agent {verb}"
@@ -123,7 +125,7 @@ def _up(unit: UnitState, view: ServiceView) -> str:
     if unit.restarts:
         parts.append(f"brought back {_times(unit.restarts)}: {view.lines}")
     if unit.masked:
-        parts.append("masked, so it cannot start again: systemctl --user unmask ankita-agent")
+        parts.append(f"masked, so it cannot start again: {unit.unmask}")
     elif files.gone or unit.load == "not-found":
         parts.append(f"its unit file is gone, so it cannot start again; {REWRITE}")
     elif is_unusable(unit, files):

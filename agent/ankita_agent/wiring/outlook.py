@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ankita_agent.adapters.posix_files import PosixFiles
-from ankita_agent.adapters.state_directory import cannot_write
+from ankita_agent.adapters.state_directory import cannot_write, examine_state_directory
 from ankita_agent.adapters.system_clock import SystemClock
 from ankita_agent.app.places import Places
 from ankita_agent.core.errors import AnkitaError, LedgerDamaged
@@ -43,7 +43,7 @@ def looking(places: Places) -> Iterator[Outlook]:
         yield Outlook(files, SystemClock(), None, None, None)
         return
     except OSError as error:
-        raise cannot_write(places.state, error) from None
+        raise examine_state_directory(places.state) or cannot_write(places.state, error) from None
     ledger: LedgerReader | None = None
     problem: AnkitaError | None = None
     try:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
 from ankita_agent.adapters.posix_files import PosixFiles
+from ankita_agent.adapters.state_directory import examine_state_directory
 from ankita_agent.adapters.system_clock import SystemClock
 from ankita_agent.app.places import FILE, UnitPlaces, find_places, find_unit_places
 from ankita_agent.core.elsewhere import refuse_elsewhere, refuse_taking_over
@@ -126,6 +127,13 @@ def make_removal(user: ThisUser, tell: Callable[[str], None]) -> "Removal":
 
     paths = unit_paths(user, find_unit_places(user.home))
     return Removal(service_manager(user), unit_files(), shipped_texts(), paths, SystemClock(), _pause, tell)
+
+
+def refuse_unusable_state(user: ThisUser) -> None:
+    """Raise why an agent would refuse the state directory, before it is made to try so each second."""
+    fault = examine_state_directory(user.places.state)
+    if fault is not None:
+        raise fault
 
 
 def look_halfway(user: ThisUser) -> "tuple[bool, UnitState | None]":

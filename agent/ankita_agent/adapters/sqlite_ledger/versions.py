@@ -49,8 +49,7 @@ def version_of(connection: sqlite3.Connection, path: str, newest: int) -> int:
     if whose != APPLICATION_ID and (whose or version or objects):
         raise damaged(path, "it is a database of another program")
     if version > newest:
-        copies = {number: copy for number, copy in copies_before(path).items() if number <= newest + 1}
-        raise too_new(path, version, newest, copies[max(copies)] if copies else None)
+        raise too_new(path, version, newest, copies_before(path).get(newest + 1))
     return int(version)
 
 
