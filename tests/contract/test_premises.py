@@ -12,6 +12,7 @@ from ankita_agent.core.machine_diagnosis import MessagesSeen
 from ankita_agent.core.unit_diagnosis import UnitCopy
 from ankita_agent.ports.premises import Premises
 from ankita_agent.testing.premises import DescribedPremises
+from tests.rig.guest import Guest
 
 HERE: Premises = LinuxPremises()
 
@@ -125,9 +126,23 @@ def test_a_journal_is_kept_where_its_directory_is_and_volatile_where_not(tmp_pat
     assert journal_of(tmp_path / "c", kept=False, mode=None) is MessagesSeen.VOLATILE
 
 
-@pytest.mark.skipif(os.getuid() < 1000, reason="a system user has no part of the journal of its own")
-def test_a_part_of_the_journal_that_cannot_be_read_is_seen(tmp_path: Path) -> None:
-    assert journal_of(tmp_path, kept=True, mode=0) is MessagesSeen.UNREADABLE
+CLOSED_TO_ITS_USER = """
+import os
+from ankita_agent.adapters.linux_premises import LinuxPremises
+mine = f"tree/var/log/journal/abc/user-{os.getuid()}.journal"
+for directory in ("tree/run/systemd/journal", "tree/etc", os.path.dirname(mine)):
+    os.makedirs(directory)
+with open("tree/etc/machine-id", "w") as file:
+    file.write("abc\\n")
+os.close(os.open(mine, os.O_CREAT, 0))
+print(LinuxPremises("tree").messages().name)
+"""
+
+
+@pytest.mark.needs("systemd")
+def test_a_part_of_the_journal_that_cannot_be_read_is_seen(guest: Guest) -> None:
+    """By an ordinary user: root reads everything, and has no part of its own."""
+    assert guest.ask("python", "-c", CLOSED_TO_ITS_USER).strip() == MessagesSeen.UNREADABLE.name
 
 
 def test_controllers_are_those_that_the_manager_of_the_user_may_use(tmp_path: Path) -> None:

@@ -87,6 +87,7 @@ class KeepsNoTerm(Owner):
     """Leaves the term to the claim, which goes with its owner."""
 
     def keep_term(self) -> None:
+        self._term_is_kept = True
         self._fired = self._files.open_file(self._own, FIRED)
 
 
@@ -97,6 +98,7 @@ class KeepsTheTermUnflushed(Owner):
         term = self._files.open_file(self._own, TERM)
         self._files.overwrite(term, 0, f"{self._term}\n".encode())
         self._files.close(term)
+        self._term_is_kept = True
         self._fired = self._files.open_file(self._own, FIRED)
 
 

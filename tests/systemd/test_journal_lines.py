@@ -62,8 +62,8 @@ def test_no_command_makes_the_manager_complain(guest: Guest, adapter: str) -> No
         assert done.code in (0, 1), done.said
         assert "Traceback" not in done.said
     assert complaints(guest) == []
-    assert guest.run("python", "-c", HANG_UP).code == 0  # what a complaint is, for this systemd
-    until(lambda: complaints(guest))
+    # what a complaint is, for this systemd: whether it sees a caller hang up depends on who is faster
+    until(lambda: guest.run("python", "-c", HANG_UP).code == 0 and complaints(guest))
 
 
 def test_only_what_did_not_go_well_is_a_warning(guest: Guest) -> None:
