@@ -249,12 +249,21 @@ def test_routines_that_cannot_be_used_are_told_and_mended(guest: Guest) -> None:
 
 
 def test_what_the_service_said_is_shown_when_it_does_not_come_up(guest: Guest) -> None:
+    guest.write(ROUTINES, "nonsense\n")
+    done = install(guest)
+    assert done.code == 1
+    assert "exit status 78" in done.err
+    assert "it said " in done.err
+
+
+def test_a_state_that_the_agent_would_refuse_is_refused_before_anything_is_written(guest: Guest) -> None:
     guest.ask("mkdir", "-p", ".local/state/ankita-agent")
     guest.ask("chmod", "755", ".local/state/ankita-agent")
     done = install(guest)
-    assert done.code == 1
-    assert "exit status 73, it cannot write its state" in done.err
-    assert f"it said       close it: chmod 700 {guest.home}/.local/state/ankita-agent" in done.err
+    assert (done.code, guest.exists(SERVICE)) == (73, False)
+    assert f"close it: chmod 700 {guest.home}/.local/state/ankita-agent" in done.err
+    guest.ask("chmod", "700", ".local/state/ankita-agent")
+    assert install(guest).code == 0
 
 
 @pytest.mark.parametrize("command", ["install", "uninstall"])

@@ -107,7 +107,7 @@ def unusable(unit: UnitState, files: FilesSeen) -> str:
 
 def mend_files(unit: UnitState, verb: str) -> str:
     """What to do about files that its manager cannot use; `verb` is what is to be done after that."""
-    if unit.needs_reload:  # which drop-ins there are by now, its manager has not read
+    if not unit.drop_ins and unit.needs_reload:  # which there are by now, its manager has not read
         return "have it read again what there is: systemctl --user daemon-reload    then: ankita-agent doctor"
     if not unit.drop_ins:
         return REWRITE
